@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transactional mapping.
+#include <bursar/address/mapper.hpp>
+
+#include <bursar/core/check.hpp>
+#include <bursar/physical/driver_error.hpp>
+
+namespace bursar {
+inline namespace v0 {
+
+Mapper::Mapper(Driver& driver, ExtentPool& pool, std::vector<DeviceId> devices)
+    : driver_(driver), pool_(pool), devices_(std::move(devices)) {}
+
+Mapper::Outcome Mapper::try_map(const Extent& extent, DeviceAddress address, error& why) {
+  const VaRange where{address, extent.size};
+  if (const DriverCode code = driver_.map(where, extent.handle); code != DriverCode::success) {
+    why = driver_error(code, DriverCall::map, pool_.device(), extent.size);
+    return Outcome::undone;
+  }
+  const DriverCode code = driver_.set_access(where, devices_);
+  if (code == DriverCode::success) return Outcome::done;
+  why = driver_error(code, DriverCall::set_access, pool_.device(), extent.size);
+  return driver_.unmap(where) == DriverCode::success ? Outcome::undone : Outcome::stuck;
+}
+
+result<void> Mapper::map(const VmmLock& lock, Extent& extent, DeviceAddress address) {
+  BURSAR_CHECK(1, lock.held() && extent.mapped_at == DeviceAddress{});
+  error why;
+  switch (try_map(extent, address, why)) {
+    case Outcome::done:
+      extent.mapped_at = address;
+      extent.state = ExtentState::mapped;
+      return {};
+    case Outcome::stuck:
+      extent.mapped_at = address;
+      pool_.quarantine(lock, extent);
+      return why;
+    case Outcome::undone: break;
+  }
+  return why;
+}
+
+result<void> Mapper::map_again(const VmmLock& lock, Extent& extent, DeviceAddress address,
+                               bool& stuck) {
+  BURSAR_CHECK(1, lock.held() && extent.state == ExtentState::mapped);
+  error why;
+  const Outcome outcome = try_map(extent, address, why);
+  stuck = outcome == Outcome::stuck;
+  if (outcome != Outcome::undone) ++extent.old_mappings;  // the other of the two is "old" now
+  if (outcome != Outcome::done) return why;
+  extent.mapped_at = address;
+  return {};
+}
+
+result<void> Mapper::unmap(const VmmLock& lock, Extent& extent) {
+  BURSAR_CHECK(1, lock.held() && extent.state == ExtentState::mapped);
+  const DriverCode code = driver_.unmap({extent.mapped_at, extent.size});
+  if (code != DriverCode::success) {
+    return driver_error(code, DriverCall::unmap, pool_.device(), extent.size);
+  }
+  extent.mapped_at = {};
+  extent.state = ExtentState::spare;
+  return {};
+}
+
+result<void> Mapper::unmap_old(const VmmLock& lock, Extent& extent, DeviceAddress address) {
+  BURSAR_CHECK(1, lock.held() && extent.old_mappings > 0);
+  const DriverCode code = driver_.unmap({address, extent.size});
+  if (code != DriverCode::success) {
+    return driver_error(code, DriverCall::unmap, pool_.device(), extent.size);
+  }
+  --extent.old_mappings;
+  return {};
+}
+
+}  // namespace v0
+}  // namespace bursar
