@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Block: a run of addresses with one state. The blocks of a range cover it without a gap.
+//
+// A block freed on a stream carries that stream's *slot* (its place in the StreamTable) and the
+// *batch* of frees it belongs to. Work that used it is done once the stream's batch has passed.
+// Slot 0 (`kAnyStream`) means done for everybody.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <bursar/block/block_state.hpp>
+#include <bursar/core/bytes.hpp>
+#include <bursar/core/ids.hpp>
+
+namespace bursar {
+inline namespace v0 {
+
+class AddressRange;
+class BlockMap;
+struct Extent;
+
+/// A stream's place in the StreamTable.
+using StreamSlot = std::uint32_t;
+inline constexpr StreamSlot kAnyStream = 0;
+
+/// A point in a stream's order: everything freed on `slot` up to `batch`.
+struct FencePoint {
+  StreamSlot slot = kAnyStream;
+  std::uint64_t batch = 0;
+};
+
+struct Block {
+  DeviceAddress begin{};
+  Bytes size{};
+  Block* prev = nullptr;  ///< neighbors by address, in the same range
+  Block* next = nullptr;
+  AddressRange* range = nullptr;
+  BlockMap* map = nullptr;
+
+  // While idle or vacant: place in the free index.
+  Block* left = nullptr;
+  Block* right = nullptr;
+  std::uint64_t subtree_max = 0;
+
+  // While live: what was asked. While live or pending: streams whose work uses it too.
+  Bytes requested{};
+  std::unique_ptr<std::vector<FencePoint>> recorded;
+
+  FencePoint freed;  ///< live: slot is the home stream's. Otherwise when its old work is done
+  BlockState state = BlockState::vacant;
+  bool dedicated = false;  ///< pinned or shareable: an extent of its own
+
+  DeviceAddress end() const { return begin + size; }
+  VaRange where() const { return {begin, size}; }
+};
+
+}  // namespace v0
+}  // namespace bursar
