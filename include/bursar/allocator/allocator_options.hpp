@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// AllocatorOptions: every policy knob, in one struct with defaults, and the one parser of
+// BURSAR_CONF.
+#pragma once
+
+#include <string_view>
+
+#include <bursar/core/bytes.hpp>
+#include <bursar/core/ids.hpp>
+#include <bursar/core/result.hpp>
+
+namespace bursar {
+inline namespace v0 {
+
+struct AllocatorOptions {
+  /// Upper bound of one extent made for growth. A power of two, at least the device's page.
+  Bytes max_extent{Bytes{32ull << 20}};
+  /// Growth takes extents of about (peak of live bytes) / this: more means smaller extents.
+  std::uint32_t growth_divisor = 128;
+  /// No extent of more pages is put under a block smaller than this many times its size.
+  std::uint32_t extent_share = 8;
+  /// Blocks smaller than this live in a zone of their own, in one-page extents.
+  Bytes small_limit{Bytes{1ull << 20}};
+  /// Map an idle extent at its new place at once and take the old mapping away when its work is
+  /// done, where the device can map an extent twice. Off: idle extents whose work is not done stay.
+  bool alias_moves = true;
+  /// A fence is due after so many frees on a stream, or, where there are several streams, so many
+  /// bytes: what is not fenced yet cannot serve other streams.
+  std::uint32_t fence_batch = 64;
+  Bytes fence_bytes{Bytes{2ull << 20}};
+  /// How long an allocation may wait for GPU work whose memory would serve it, before it fails.
+  Duration wait_limit = milliseconds(2000);
+  /// Virtual addresses to reserve at a time, as a multiple of the device's memory.
+  std::uint32_t address_factor = 4;
+};
+
+/// invalid_argument when fields contradict each other or are out of range.
+BURSAR_EXPORT result<void> check_options(const AllocatorOptions& options);
+
+/// Parses "key:value,key:value" on top of `base`. Keys are the fields' names; sizes as `32MiB`,
+/// durations in ms. An unknown key, a bad value or a broken combination is `invalid_argument`.
+BURSAR_EXPORT result<AllocatorOptions> parse_options(std::string_view text,
+                                                     AllocatorOptions base = {});
+
+/// parse_options of the environment variable BURSAR_CONF: the only place that reads it.
+BURSAR_EXPORT result<AllocatorOptions> options_from_environment();
+
+}  // namespace v0
+}  // namespace bursar

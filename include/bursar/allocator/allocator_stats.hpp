@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// AllocatorStats: where every byte is. The parts add up, always:
+//
+//   requested <= live <= reserved
+//   reserved  = live + idle + pending + spare + slack + quarantine     (physical bytes)
+#pragma once
+
+#include <cstdint>
+
+#include <bursar/core/bytes.hpp>
+
+namespace bursar {
+inline namespace v0 {
+
+struct AllocatorStats {
+  Bytes requested{};   ///< bytes asked for, of blocks handed out
+  Bytes live{};        ///< bytes of blocks handed out, rounded as they were
+  Bytes idle{};        ///< free, reusable now by the stream that freed it or by any
+  Bytes pending{};     ///< freed, but a recorded stream may still use it
+  Bytes spare{};       ///< of extents held that no range uses
+  Bytes slack{};       ///< of used extents, but no block can use it now
+  Bytes quarantine{};  ///< of extents whose undo failed: paid for, never reused
+  Bytes reserved{};    ///< of all extents held
+
+  Bytes requested_peak{};  ///< since the start or reset_peaks()
+  Bytes live_peak{};
+  Bytes reserved_peak{};
+
+  std::uint64_t live_blocks = 0;
+  std::uint64_t allocations = 0;  ///< successful, in all
+  std::uint64_t deallocations = 0;
+  std::uint64_t cache_hits = 0;     ///< allocations that made no driver call for memory
+  std::uint64_t extents_moved = 0;  ///< idle extents mapped elsewhere instead of creating one
+  std::uint64_t out_of_memory = 0;  ///< allocations refused for lack of memory or budget
+  Bytes largest_idle{};             ///< the largest run of idle bytes one block could take
+  Bytes address_space{};            ///< virtual addresses reserved
+  Bytes metadata{};                 ///< host bytes of the allocator's own records
+};
+
+}  // namespace v0
+}  // namespace bursar

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arena: one domain's memory on one device: its two zones and its counters.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include <bursar/block/block_map.hpp>
+
+namespace bursar {
+inline namespace v0 {
+
+/// Guarded by the device's heap lock.
+struct Arena {
+  Arena(BlockStore& store, DomainId id, DeviceId device)
+      : domain(id), small(store, id, device), large(store, id, device) {}
+
+  DomainId domain;
+  BlockMap small;  ///< blocks below `small_limit`, in one-page extents
+  BlockMap large;
+
+  Bytes requested{};
+  Bytes requested_peak{};
+  Bytes live_peak{};
+  std::uint64_t live_blocks = 0;
+  std::uint64_t allocations = 0;
+  std::uint64_t deallocations = 0;
+  std::uint64_t cache_hits = 0;
+  std::uint64_t extents_moved = 0;
+  std::uint64_t out_of_memory = 0;
+
+  Bytes live() const { return small.bytes(BlockState::live) + large.bytes(BlockState::live); }
+
+  void note_allocated(Bytes asked) {
+    requested += asked;
+    requested_peak = std::max(requested_peak, requested);
+    live_peak = std::max(live_peak, live());
+    ++live_blocks;
+    ++allocations;
+  }
+  void note_freed(Bytes asked) {
+    requested -= asked;
+    --live_blocks;
+    ++deallocations;
+  }
+};
+
+}  // namespace v0
+}  // namespace bursar

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// DeviceHeap: all memory that one allocator holds on one device.
+//
+// Two locks. The heap lock guards blocks, streams and counters and is never held across a driver
+// call; the VMM lock, taken first where both are needed, serializes the calls that change what is
+// mapped (the driver does that anyway). So a thread that finds cached memory never waits for one
+// that is inside the driver.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <bursar/address/mapper.hpp>
+#include <bursar/allocator/allocate_options.hpp>
+#include <bursar/allocator/allocator_options.hpp>
+#include <bursar/allocator/allocator_stats.hpp>
+#include <bursar/allocator/arena.hpp>
+#include <bursar/allocator/domain_table.hpp>
+#include <bursar/allocator/growth_planner.hpp>
+#include <bursar/allocator/growth_runner.hpp>
+#include <bursar/allocator/out_of_memory.hpp>
+#include <bursar/allocator/snapshot.hpp>
+#include <bursar/block/block_store.hpp>
+#include <bursar/block/fences.hpp>
+#include <bursar/block/live_table.hpp>
+#include <bursar/block/stream_table.hpp>
+#include <bursar/physical/extent_pool.hpp>
+
+namespace bursar {
+inline namespace v0 {
+
+/// Thread-safe. The functions are those of CachingAllocator, for one device.
+class BURSAR_EXPORT DeviceHeap {
+ public:
+  DeviceHeap(Driver& driver, DeviceId device, const AllocatorOptions& options,
+             DomainTable& domains);
+  ~DeviceHeap();
+  DeviceHeap(const DeviceHeap&) = delete;
+  DeviceHeap& operator=(const DeviceHeap&) = delete;
+
+  /// `report` (may be null) is filled in when memory or budget has run out.
+  result<void*> allocate(Bytes bytes, const AllocateOptions& options, OomReport* report);
+  /// Nothing where the pointer is no live block of this heap; `stream`: ordered on it, not home.
+  std::optional<result<void>> deallocate(const void* pointer, const StreamRef* stream);
+  std::optional<result<void>> record_stream(const void* pointer, StreamRef stream);
+  result<StreamRef> resolve(StreamRef stream) const;
+  result<void> retire_stream(StreamRef stream);
+  Bytes trim(Bytes target, std::span<const StreamRef> streams);
+
+  /// Size of the live block that begins at `pointer`.
+  std::optional<Bytes> usable_size(const void* pointer) const;
+  bool owns(const void* pointer) const;
+
+  AllocatorStats stats(std::optional<DomainId> domain) const;
+  Snapshot snapshot() const;
+  void reset_peaks();
+  result<void> validate() const;
+
+ private:
+  /// A mapping that an extent has left behind, to be taken away once its work is done.
+  struct OldMapping {
+    Extent* extent = nullptr;
+    Block* block = nullptr;
+    FencePoint freed;
+  };
+  /// A freed block with an extent of its own, to be released once its work is done.
+  struct Doomed {
+    Block* block = nullptr;
+    FencePoint freed;
+  };
+  using Mutex = RankedMutex<LockRank::heap>;
+  using VmmMutex = RankedMutex<LockRank::vmm>;
+
+  /// What a request that has run out of memory may do.
+  struct Climb {
+    const Request& request;
+    StreamRef stream;
+    bool budget_only;   ///< a limit refused, not the device: only own memory helps
+    Bytes wanted;       ///< bytes of extents that are missing
+    Duration deadline;  ///< on the driver's clock
+  };
+
+  // device_heap.cpp: hits and frees
+  result<Request> check(Bytes bytes, const AllocateOptions& options) const;
+  Arena& arena(DomainId domain);
+  void* place(Arena& arena, BlockMap& map, Block* block, const Request& request);
+  void* enter_live(Arena& arena, Block* block, const Request& request);
+  void* try_hit(const HeapLock& lock, Arena& arena, const Request& request);
+  StreamSlot slot_of(const HeapLock& lock, StreamId id);
+  void free_block(const HeapLock& lock, Block* block, FencePoint freed);
+  void finish_free(Block* block, FencePoint freed);
+  void fence_if_due(HeapLock& lock, StreamRef stream, StreamSlot slot);
+  void sweep_streams(const HeapLock& lock);
+
+  // device_heap_growth.cpp: misses
+  result<void*> allocate_slow(HeapLock& lock, const Request& request, StreamRef stream,
+                              OomReport* report);
+  result<void> refuse_while_capturing(StreamRef stream) const;
+  result<void*> grow(HeapLock& lock, Arena& arena, const Request& request, Bytes& shortage);
+  result<void*> grow_plain(HeapLock& lock, Arena& arena, const Request& request);
+  result<void> add_range(HeapLock& lock, BlockMap& map, const Request& request);
+  void commit_step(const GrowthPlan& plan, const GrowthStep& step);
+  void settle_site(const GrowthPlan& plan, FencePoint freed);
+
+  // device_heap_fences.cpp: what becomes free when work is done
+  bool refresh(HeapLock& lock);
+  void refresh(HeapLock& lock, StreamRef stream, StreamSlot slot);
+  void batch_passed(const HeapLock& lock, StreamSlot slot);
+  void advance_waiting(StreamSlot slot);
+  bool take_away_old(HeapLock& lock);
+  bool release_doomed(HeapLock& lock);
+
+  // device_heap_reclaim.cpp: the ladder
+  bool take_step(HeapLock& lock, ReclaimStep step, const Climb& climb, Bytes& reclaimed);
+  Bytes release_idle(HeapLock& lock, std::span<Arena* const> arenas, Bytes bytes);
+  Bytes release_idle_extents(HeapLock& lock, std::span<Arena* const> arenas, Bytes bytes);
+  Bytes release_idle_ranges(HeapLock& lock, std::span<Arena* const> arenas, Bytes bytes);
+  Bytes release_spare(HeapLock& lock, Bytes bytes);
+  Bytes trim_driver_pools(HeapLock& lock);
+  void retry_stuck(HeapLock& lock);
+  bool wait_for_work(HeapLock& lock, const Climb& climb);
+  std::vector<Arena*> other_arenas(const Arena& mine) const;
+  std::vector<Arena*> all_arenas() const;
+  void fill_report(const OomReport& tried, DomainId domain, OomReport& report) const;
+
+  // device_heap_stats.cpp
+  result<void> validate_backing(const VmmLock& vmm, const HeapLock& lock) const;
+  result<void> validate_sums(const VmmLock& vmm, const HeapLock& lock) const;
+  AllocatorStats stats_locked(const VmmLock& vmm, const HeapLock& lock,
+                              std::optional<DomainId> domain) const;
+
+  Driver& driver_;
+  DeviceId device_;
+  const AllocatorOptions& options_;
+  DomainTable& domains_;
+  const DeviceInfo& info_;
+  Bytes page_;
+  bool plain_;  ///< level no_vmm
+
+  mutable VmmMutex vmm_mutex_;
+  mutable Mutex mutex_;
+
+  // Under the VMM lock. `ranges_` of the maps below must go before the pool, so it comes first.
+  ExtentPool pool_;
+  Mapper mapper_;
+  GrowthRunner runner_;
+
+  // Under the heap lock.
+  BlockStore store_;
+  StreamTable streams_;
+  std::vector<std::unique_ptr<Arena>> arenas_;  // by domain id; null where never used
+  LiveTable live_;
+  std::vector<OldMapping> old_mappings_;
+  std::vector<Doomed> doomed_;
+  std::vector<Block*> stuck_;  ///< places of quarantined extents that are still mapped
+  std::size_t sweep_at_ = 64;
+  bool lost_ = false;
+  Bytes requested_{};  ///< of all domains, for the common peak
+  Bytes requested_peak_{};
+  Bytes live_bytes_{};
+  Bytes live_peak_{};
+  Fences fences_;
+  GrowthPlanner planner_;
+};
+
+}  // namespace v0
+}  // namespace bursar

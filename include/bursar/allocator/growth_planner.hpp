@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// GrowthPlanner: chooses where a request that missed will live and which extents back it.
+//
+// The policy, in the order it decides:
+//   1. the place that needs the fewest new pages, lowest address first: a block may begin in the
+//      idle end of one page and end in the idle begin of another;
+//   2. idle extents from elsewhere fill the missing pages, largest that fit first, from the highest
+//      addresses down; the own domain's, then (where their work is done) other domains';
+//   3. the rest is new: large extents under the middle of large blocks, one-page extents under their
+//      ends and under everything small, since an extent is idle only as a whole.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include <bursar/allocator/allocator_options.hpp>
+#include <bursar/allocator/arena.hpp>
+#include <bursar/allocator/growth_plan.hpp>
+#include <bursar/block/stream_table.hpp>
+
+namespace bursar {
+inline namespace v0 {
+
+/// What is asked of the heap, checked and rounded.
+struct Request {
+  Bytes requested{};
+  Bytes size{};       ///< rounded up to 512 B
+  Bytes alignment{};  ///< a power of two, at least 512
+  DomainId domain{};
+  StreamSlot slot = kAnyStream;
+  bool pinned = false;
+  bool shareable = false;
+  bool dedicated() const { return pinned || shareable; }
+};
+
+/// Guarded by the device's heap lock. Never calls the driver.
+class BURSAR_EXPORT GrowthPlanner {
+ public:
+  GrowthPlanner(const AllocatorOptions& options, Bytes page, bool aliases,
+                const StreamTable& streams);
+
+  /// Sets aside place and sources in `plan`; false when no range of the zone has room for the
+  /// request (the caller adds one and asks again). `spare`: bytes that fresh steps will find spare.
+  bool plan(Arena& arena, std::span<Arena* const> others, const Request& request, Bytes spare,
+            GrowthPlan& plan) const;
+  /// Which zone the request belongs to.
+  BlockMap& zone_of(Arena& arena, const Request& request) const;
+
+  /// Idle extents that may leave their place now or, where `alias_for` names a stream, while that
+  /// stream's own work still runs; none inside `avoid`, none of more than `most` pages, until
+  /// `bytes` are found. They are set aside.
+  void collect(BlockMap& map, StreamSlot alias_for, VaRange avoid, PageCount most, Bytes bytes,
+               std::vector<MoveSource>& out) const;
+
+ private:
+  struct Place {
+    Block* start = nullptr;  ///< the block that holds the first byte of the site
+    DeviceAddress begin{};
+    Bytes new_bytes = Bytes::max();
+  };
+  Place best_place(const BlockMap& map, const Request& request) const;
+  void try_run(Block* first, Block* last, const Request& request, Place& best) const;
+  Place dedicated_place(const BlockMap& map, const Request& request) const;
+  void take_site(BlockMap& map, const Place& place, const Request& request,
+                 GrowthPlan& plan) const;
+  std::vector<VaRange> holes(const GrowthPlan& plan) const;
+  void fill(const Arena& arena, const Request& request, std::vector<MoveSource> sources,
+            GrowthPlan& plan) const;
+  PageCount fresh_pages(const Arena& arena, const Request& request, const GrowthPlan& plan,
+                        VaRange hole) const;
+  VaRange page_span(const AddressRange& range, DeviceAddress begin, Bytes size) const;
+
+  const AllocatorOptions& options_;
+  Bytes page_;
+  bool aliases_;
+  const StreamTable& streams_;
+};
+
+}  // namespace v0
+}  // namespace bursar

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// Misses: plan under the heap lock, run under the VMM lock, commit under both.
+#include <algorithm>
+
+#include <bursar/allocator/device_heap.hpp>
+#include <bursar/core/check.hpp>
+#include <bursar/physical/driver_error.hpp>
+
+namespace bursar {
+inline namespace v0 {
+
+namespace {
+/// So often a request may climb the ladder: each time something was reclaimed, but others may have
+/// been quicker to take it.
+constexpr int kMostAttempts = 64;
+
+/// Keeps a stream's slot from being swept while its request goes on without the lock.
+class SlotPin {
+ public:
+  SlotPin(HeapLock& lock, StreamState& state) : lock_(lock), state_(state) { ++state_.pins; }
+  SlotPin(const SlotPin&) = delete;
+  SlotPin& operator=(const SlotPin&) = delete;
+  ~SlotPin() {
+    if (!lock_.held()) lock_.lock();
+    --state_.pins;
+  }
+
+ private:
+  HeapLock& lock_;
+  StreamState& state_;
+};
+}  // namespace
+
+result<void> DeviceHeap::refuse_while_capturing(StreamRef stream) const {
+  bool capturing = false;
+  const DriverCode code = driver_.stream_capturing(device_, stream.handle, capturing);
+  if (code != DriverCode::success) return driver_error(code, DriverCall::stream_capturing, device_);
+  if (!capturing) return {};
+  return error{.kind = ErrorKind::not_supported,
+               .message = "the stream is being captured and no cached memory fits: allocate what "
+                          "the graph needs once before the capture",
+               .device = device_};
+}
+
+result<void*> DeviceHeap::allocate_slow(HeapLock& lock, const Request& request, StreamRef stream,
+                                        OomReport* report) {
+  const SlotPin pin(lock, streams_.at(request.slot));
+  lock.unlock();
+  if (result<void> allowed = refuse_while_capturing(stream); !allowed) return allowed.failure();
+  OomReport tried;
+  const Duration start = driver_.now();
+  lock.lock();
+
+  std::size_t step = 0;
+  for (int attempt = 0; attempt < kMostAttempts && step < kReclaimStepCount; ++attempt) {
+    refresh(lock, stream, request.slot);
+    Arena& mine = arena(request.domain);
+    if (void* block = try_hit(lock, mine, request)) {
+      if (attempt == 0) ++mine.cache_hits;
+      return block;
+    }
+    Bytes shortage{};
+    result<void*> grown =
+        plain_ ? grow_plain(lock, mine, request) : grow(lock, mine, request, shortage);
+    if (grown) return grown;
+    tried.cause = grown.failure();
+    if (tried.cause.kind == ErrorKind::device_lost) lost_ = true;
+    if (!tried.cause.retryable()) return tried.cause;
+    const Climb climb{request, stream, tried.cause.kind == ErrorKind::over_budget,
+                      std::max(shortage, plain_ ? request.size : page_),
+                      start + options_.wait_limit};
+    // After every step that gave something the search starts again.
+    while (step < kReclaimStepCount && !take_step(lock, static_cast<ReclaimStep>(step), climb,
+                                                  tried.reclaimed[step])) {
+      ++step;
+    }
+  }
+  ++arena(request.domain).out_of_memory;
+  lock.unlock();
+
+  MemoryInfo memory{};
+  if (tried.cause.kind == ErrorKind::device_oom &&
+      driver_.memory_info(device_, memory) == DriverCode::success) {
+    tried.cause.free = memory.free;
+  }
+  tried.cause.asked = request.requested;
+  tried.elapsed = driver_.now() - start;
+  if (report != nullptr) fill_report(tried, request.domain, *report);
+  return tried.cause;
+}
+
+/// One attempt to place the request with driver calls. `shortage`: bytes of extents that were
+/// still to be created when it failed. The heap lock is dropped meanwhile.
+result<void*> DeviceHeap::grow(HeapLock& lock, Arena& arena, const Request& request,
+                               Bytes& shortage) {
+  GrowthPlan plan;
+  while (!planner_.plan(arena, other_arenas(arena), request, pool_.spare(), plan)) {
+    if (result<void> added = add_range(lock, planner_.zone_of(arena, request), request); !added) {
+      return added.failure();
+    }
+  }
+  lock.unlock();
+  VmmLock vmm(vmm_mutex_);
+  const result<void> ran = runner_.run(vmm, plan);
+  lock.lock();
+
+  for (const GrowthStep& step : plan.steps) commit_step(plan, step);
+  // While one stream has it all, idle memory is of one kind, so that neighbors merge.
+  const FencePoint freed = plan.site_freed.slot == kAnyStream && streams_.count() == 1
+                               ? FencePoint{request.slot, 0}
+                               : plan.site_freed;
+  if (!ran) {
+    for (const GrowthStep& step : plan.steps) {
+      const bool missing = step.outcome != GrowthStep::Outcome::done && step.source == nullptr;
+      if (missing) shortage += step.target.size;
+    }
+    settle_site(plan, freed);
+    return ran.failure();
+  }
+  const DeviceAddress site_end = plan.site->end();
+  const bool gap_before = plan.site->begin < plan.place.begin;
+  Block* block = plan.site->map->cut(plan.site, plan.place.begin, plan.place.size);
+  void* pointer = enter_live(arena, block, request);
+  if (gap_before) block->map->make_idle(block->prev, freed);
+  if (block->end() < site_end) block->map->make_idle(block->next, freed);
+  return pointer;
+}
+
+/// Tells the blocks what became of one step.
+void DeviceHeap::commit_step(const GrowthPlan& plan, const GrowthStep& step) {
+  using Outcome = GrowthStep::Outcome;
+  Block* source = step.source;
+  if (step.outcome == Outcome::done) {
+    if (source != nullptr) source->range->set_extent(source->where(), nullptr);
+    plan.site->range->set_extent(step.target, step.extent);
+  }
+  if (source == nullptr) return;
+  const bool still_there = step.outcome == Outcome::untouched ||
+                           (step.outcome == Outcome::stuck && step.alias);
+  if (still_there) {
+    source->map->make_idle(source, step.freed);
+    return;
+  }
+  if (step.outcome == Outcome::done) ++plan.arena->extents_moved;
+  if (step.alias) {
+    old_mappings_.push_back({step.extent, source, step.freed});
+    streams_.at(step.freed.slot).fence_wanted = true;
+    return;
+  }
+  source->range->set_extent(source->where(), nullptr);
+  source->map->make_vacant(source);
+}
+
+/// A plan that failed leaves its site in pieces: idle where memory is, vacant where none is, and
+/// set aside where an undo failed.
+void DeviceHeap::settle_site(const GrowthPlan& plan, FencePoint freed) {
+  enum class Kind { idle, vacant, stuck };
+  const auto stuck_step = [&](DeviceAddress at) -> const GrowthStep* {
+    for (const GrowthStep& step : plan.steps) {
+      if (step.outcome == GrowthStep::Outcome::stuck && step.target.contains(at)) return &step;
+    }
+    return nullptr;
+  };
+  const AddressRange& range = *plan.site->range;
+  const auto kind_at = [&](DeviceAddress at) {
+    if (stuck_step(at) != nullptr) return Kind::stuck;
+    return range.extent_at(at) != nullptr ? Kind::idle : Kind::vacant;
+  };
+  BlockMap& map = *plan.site->map;
+  Block* site = plan.site;
+  // From high to low, so that `site` stays the block that is left.
+  for (DeviceAddress end = site->end(); end > site->begin;) {
+    const DeviceAddress last{end.value - 1};
+    const Kind kind = kind_at(last);
+    const GrowthStep* stuck = stuck_step(last);
+    const auto same = [&](DeviceAddress at) {
+      return kind_at(at) == kind && stuck_step(at) == stuck;
+    };
+    DeviceAddress begin = std::max(site->begin, range.page_begin(last));
+    while (begin > site->begin && same(DeviceAddress{begin.value - 1})) {
+      begin = std::max(site->begin, range.page_begin(DeviceAddress{begin.value - 1}));
+    }
+    const bool whole = begin == site->begin;
+    Block* piece = map.cut(site, begin, end - begin);
+    end = begin;
+    if (kind == Kind::idle) {
+      map.make_idle(piece, freed);
+    } else if (kind == Kind::vacant) {
+      map.make_vacant(piece);
+    } else if (stuck->alias) {
+      old_mappings_.push_back({stuck->extent, piece, FencePoint{}});
+    } else {
+      stuck_.push_back(piece);
+    }
+    if (whole) break;
+  }
+}
+
+/// Reserves more addresses for a zone. The heap lock is dropped meanwhile.
+result<void> DeviceHeap::add_range(HeapLock& lock, BlockMap& map, const Request& request) {
+  const bool main = map.domain() == kDefaultDomain && &map != &arena(map.domain()).small;
+  const std::uint64_t factor = main ? options_.address_factor : 1;
+  const Bytes least = round_up(request.size + std::max(request.alignment, page_), page_);
+  const Bytes wanted = round_up(info_.total * factor, page_);
+  lock.unlock();
+  result<std::unique_ptr<AddressRange>> range =
+      AddressRange::reserve(driver_, device_, page_, wanted, least);
+  lock.lock();
+  if (!range) return range.failure();
+  map.add_range(std::move(*range));
+  return {};
+}
+
+/// Level no_vmm: a new allocation of the driver is a range of its own. The heap lock is dropped
+/// meanwhile.
+result<void*> DeviceHeap::grow_plain(HeapLock& lock, Arena& arena, const Request& request) {
+  const Bytes slack = request.alignment > Bytes{512} ? request.alignment : Bytes{};
+  const Bytes least = round_up(request.size + slack, page_);
+  const bool small = &planner_.zone_of(arena, request) == &arena.small;
+  const Bytes generous = small ? least
+                               : std::max(least, std::min(options_.max_extent,
+                                                        round_up(arena.live_peak / 16, page_)));
+  lock.unlock();
+  VmmLock vmm(vmm_mutex_);
+  result<Extent*> made = pool_.create(vmm, pages_for(generous, page_), arena.domain);
+  if (!made && made.failure().retryable() && least < generous) {
+    made = pool_.create(vmm, pages_for(least, page_), arena.domain);
+  }
+  lock.lock();
+  if (!made) return made.failure();
+  Extent* extent = *made;
+  BlockMap& map = planner_.zone_of(arena, request);
+  const VaRange where{extent->mapped_at, extent->size};
+  std::unique_ptr<AddressRange> range = AddressRange::over(driver_, where, page_);
+  range->set_extent(where, extent);
+  Block* whole = map.add_backed_range(std::move(range));
+  const FencePoint fresh = streams_.count() == 1 ? FencePoint{request.slot, 0} : FencePoint{};
+  return place(arena, map, map.make_idle(whole, fresh), request);
+}
+
+}  // namespace v0
+}  // namespace bursar
