@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the GPU tests share: the driver, streams, a kernel that runs until it is told to end, and
+// a count of wrong words.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <bursar/driver/driver.hpp>
+
+#include "gpu_kernels.hpp"
+
+namespace bursar::test {
+
+/// The one CudaDriver of the test program. Where there is none, ends the program: with code 4
+/// (skipped), or as a failure when BURSAR_REQUIRE_GPU=1.
+std::shared_ptr<Driver> gpu_driver();
+
+/// Throws when a call of the CUDA runtime failed.
+void check(cudaError_t code);
+/// Throws when a call of the driver failed.
+void check(DriverCode code);
+
+/// A stream of the runtime that never waits for the legacy default stream, unless `blocking`.
+class Stream {
+ public:
+  explicit Stream(bool blocking = false);
+  ~Stream();
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  cudaStream_t raw() const { return stream_; }
+  StreamHandle handle() const { return StreamHandle{stream_}; }
+  void synchronize() const { check(cudaStreamSynchronize(stream_)); }
+  bool busy() const;
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+/// A kernel that keeps a stream busy until open(). Make every gate before the first one runs:
+/// its flag is host memory, whose allocation may wait for running kernels.
+class Gate {
+ public:
+  Gate();
+  ~Gate();
+  Gate(const Gate&) = delete;
+  Gate& operator=(const Gate&) = delete;
+
+  /// Puts the kernel on `stream`. It gives up by itself after 20 s.
+  void hold(const Stream& stream);
+  void open() { *flag_ = 1; }
+
+ private:
+  volatile int* flag_ = nullptr;
+};
+
+/// Counts words that are not what they should be, on the device, in stream order.
+class MismatchCounter {
+ public:
+  MismatchCounter();
+  ~MismatchCounter();
+  MismatchCounter(const MismatchCounter&) = delete;
+  MismatchCounter& operator=(const MismatchCounter&) = delete;
+
+  void expect(const void* memory, Bytes size, std::uint32_t value, const Stream& stream);
+  /// Waits for the whole device.
+  unsigned long long total() const;
+
+ private:
+  unsigned long long* count_ = nullptr;
+};
+
+/// launch_fill in bytes.
+void fill(void* memory, Bytes size, std::uint32_t value, const Stream& stream);
+
+/// An extent with any number of mappings, made through the seam and given back by the destructor.
+class MappedExtent {
+ public:
+  explicit MappedExtent(Bytes size, ExtentProperties properties = {});
+  /// Adopts an extent, e.g. an imported one.
+  MappedExtent(ExtentHandle extent, Bytes size)
+      : driver_(gpu_driver()), extent_(extent), size_(size) {}
+  ~MappedExtent();
+  MappedExtent(const MappedExtent&) = delete;
+  MappedExtent& operator=(const MappedExtent&) = delete;
+
+  /// Maps the extent, readable and writable, at a new address.
+  VaRange map();
+  /// Takes the mapping at `range` away and its addresses back.
+  void unmap(VaRange range);
+  ExtentHandle handle() const { return extent_; }
+
+ private:
+  std::shared_ptr<Driver> driver_;
+  ExtentHandle extent_{};
+  Bytes size_{};
+  std::vector<VaRange> ranges_;
+};
+
+}  // namespace bursar::test

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bundled traces, and one pass over them on the simulated device.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "replay/replay.hpp"
+#include "replay/sim_device.hpp"
+
+namespace bursar::test {
+
+inline const std::vector<std::string> kRecorded{"gpt_train",      "llm_serve",
+                                                "lora_recompute", "multi_model",
+                                                "offload_train",  "vision_multiscale"};
+inline const std::string kMade = "kv_sessions";
+
+inline Trace bundled(const std::string& name) {
+  return read_trace(std::string(TRACE_FOLDER) + "/" + name + ".csv.gz");
+}
+
+/// All of `traces` at once, one pass.
+inline ReplayRow replay_once(const std::vector<Trace>& traces, const char* allocator,
+                             const SimDeviceOptions& options = {}) {
+  SimDevice device(options);
+  const auto target = device.make_target(allocator);
+  return replay(traces, device, *target).at(0);
+}
+
+}  // namespace bursar::test
