@@ -201,7 +201,8 @@ result<void> DeviceHeap::add_range(HeapLock& lock, BlockMap& map, const Request&
   const bool main = map.domain() == kDefaultDomain && &map != &arena(map.domain()).small;
   const std::uint64_t factor = main ? options_.address_factor : 1;
   const Bytes least = round_up(request.size + std::max(request.alignment, page_), page_);
-  const Bytes wanted = round_up(info_.total * factor, page_);
+  const Bytes total = std::min(info_.total, Bytes{std::uint64_t{1} << 50});  // times 64 still fits
+  const Bytes wanted = round_up(total * factor, page_);
   lock.unlock();
   result<std::unique_ptr<AddressRange>> range =
       AddressRange::reserve(driver_, device_, page_, wanted, least);

@@ -110,8 +110,6 @@ TEST_CASE("nothing the library calls spoils a capture in global mode", "[driver]
     CHECK(driver->memory_info({}, info) == DriverCode::success);
     CHECK(driver->trim_pools({}) == DriverCode::success);
     Event other;
-    StreamId id{};
-    CHECK(driver->stream_id({}, stream.handle(), id) == DriverCode::success);
     CHECK(capturing(stream.handle()));
     const DeviceId device{};
     ExtentHandle extent{};
@@ -129,6 +127,28 @@ TEST_CASE("nothing the library calls spoils a capture in global mode", "[driver]
     CHECK(capture_survives(stream, [&] { std::thread(calls).join(); }));
   }
   CHECK_FALSE(capturing(stream.handle()));
+}
+
+TEST_CASE("the id of a stream is had while it, or another, is captured", "[driver][cuda][gpu]") {
+  const auto driver = gpu_driver();
+  const Stream captured;
+  const Stream other;
+  const auto ask = [&](const Stream& stream) {
+    StreamId id{};
+    CHECK(driver->stream_id({}, stream.handle(), id) == DriverCode::success);
+  };
+  SECTION("its own, from the capturing thread") {
+    CHECK(capture_survives(captured, [&] { ask(captured); }));
+  }
+  SECTION("its own, from another thread") {
+    CHECK(capture_survives(captured, [&] { std::thread([&] { ask(captured); }).join(); }));
+  }
+  SECTION("another's, from the capturing thread") {
+    CHECK(capture_survives(captured, [&] { ask(other); }));
+  }
+  SECTION("another's, from another thread") {
+    CHECK(capture_survives(captured, [&] { std::thread([&] { ask(other); }).join(); }));
+  }
 }
 
 TEST_CASE("plain memory does not spoil a capture in global mode", "[driver][cuda][gpu]") {

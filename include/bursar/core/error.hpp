@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // error: what went wrong, with the driver's own code kept and a sentence that says what to do.
 //
-// Internals return `result<T>`; the public `allocate` throws what `throw_error` makes of an error.
+// Internals return `result<T>`; public functions that cannot return one throw.
 // Only `over_budget` and `device_oom` may be answered by trying again, and nothing unknown is ever
 // turned into one of them: a sticky device error that looks like out-of-memory would be retried
 // for ever. An error owns no heap memory, so that reporting out-of-memory needs no memory.
@@ -56,7 +56,7 @@ struct error {
 /// One line for people: kind, message, sizes, driver code, place.
 BURSAR_EXPORT std::string to_string(const error& e);
 
-/// What `throw_error` throws for every kind but the two retryable ones.
+/// What is thrown for every kind but the two retryable ones.
 class BURSAR_EXPORT Error : public std::runtime_error {
  public:
   explicit Error(const error& e);

@@ -313,6 +313,12 @@ DriverCode CudaDriver::free_plain(DeviceAddress address) noexcept {
 DriverCode CudaDriver::stream_id(DeviceId device, StreamHandle stream, StreamId& out) noexcept {
   return run(DriverCall::stream_id, device, Capture::harmless, [&] {
     unsigned long long id = 0;
+    // Asking the id of a stream under capture was seen to spoil the capture (error 900), so that
+    // case, and it alone, pays for the relaxed mode.
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    const CUresult asked = api_.stream_is_capturing(raw(stream), &status);
+    std::optional<RelaxedCapture> relaxed;
+    if (asked != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE) relaxed.emplace(api_);
     const CUresult code = api_.stream_get_id(raw(stream), &id);
     if (code == CUDA_SUCCESS) out = StreamId{id};
     return code;

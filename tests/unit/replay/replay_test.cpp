@@ -151,7 +151,9 @@ TEST_CASE("each pass has a reserved peak of its own", "[replay]") {
   SimDevice device;
   ShrinkingTarget target;
   const std::vector<Trace> traces{trace_of("one.csv", {{0, kAllocate, 0, 1_B}})};
-  const std::vector<ReplayRow> rows = replay(traces, device, target, {.passes = 2});
+  ReplayOptions options;
+  options.passes = 2;
+  const std::vector<ReplayRow> rows = replay(traces, device, target, options);
   CHECK(rows.at(0).reserved_peak() == 100_B);
   CHECK(rows.at(1).reserved_peak() == 50_B);
 }
