@@ -30,6 +30,11 @@ class AllocatorState {
  public:
   AllocatorState(std::shared_ptr<Driver> driver, const AllocatorOptions& chosen)
       : driver_(std::move(driver)), options(chosen), domains(driver_->device_count()) {
+    for (const DeviceId peer : options.peers) {
+      if (peer.value < 0 || peer.value >= driver_->device_count()) {
+        raise(invalid("peers names a device that does not exist"));
+      }
+    }
     for (int d = 0; d < driver_->device_count(); ++d) {
       if (options.max_extent < driver_->device_info(DeviceId{d}).granularity) {
         raise(invalid("max_extent must be at least the device's page"));

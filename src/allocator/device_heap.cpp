@@ -14,6 +14,15 @@ inline namespace v0 {
 namespace {
 constexpr Bytes kGranule{512};
 constexpr Bytes kMostAlignment{1ull << 30};
+
+std::vector<DeviceId> access_list(DeviceId own, const AllocatorOptions& options) {
+  std::vector<DeviceId> devices{own};
+  for (const DeviceId peer : options.peers) {
+    if (peer != own) devices.push_back(peer);
+  }
+  return devices;
+}
+
 }  // namespace
 
 DeviceHeap::DeviceHeap(Driver& driver, DeviceId device, const AllocatorOptions& options,
@@ -26,7 +35,7 @@ DeviceHeap::DeviceHeap(Driver& driver, DeviceId device, const AllocatorOptions& 
       page_(info_.granularity),
       plain_(info_.capability == CapabilityLevel::no_vmm),
       pool_(driver, device, domains),
-      mapper_(driver, pool_, {device}),
+      mapper_(driver, pool_, access_list(device, options)),
       runner_(pool_, mapper_),
       fences_(driver, device, streams_),
       planner_(options, page_, info_.capability == CapabilityLevel::full, streams_) {}

@@ -59,16 +59,15 @@ result<void*> DeviceHeap::allocate_slow(HeapLock& lock, const Request& request, 
       if (attempt == 0) ++mine.cache_hits;
       return block;
     }
-    Bytes shortage{};
+    Shortage shortage{request.size, {}};
     result<void*> grown =
         plain_ ? grow_plain(lock, mine, request) : grow(lock, mine, request, shortage);
-    if (grown) return grown;
+    if (grown) return request.shareable ? scrub_slack(lock, *grown, request, stream) : grown;
     tried.cause = grown.failure();
     if (tried.cause.kind == ErrorKind::device_lost) lost_ = true;
     if (!tried.cause.retryable()) return tried.cause;
     const Climb climb{request, stream, tried.cause.kind == ErrorKind::over_budget,
-                      std::max(shortage, plain_ ? request.size : page_),
-                      start + options_.wait_limit};
+                      shortage, start + options_.wait_limit};
     // After every step that gave something the search starts again.
     while (step < kReclaimStepCount && !take_step(lock, static_cast<ReclaimStep>(step), climb,
                                                   tried.reclaimed[step])) {
@@ -89,10 +88,27 @@ result<void*> DeviceHeap::allocate_slow(HeapLock& lock, const Request& request, 
   return tried.cause;
 }
 
-/// One attempt to place the request with driver calls. `shortage`: bytes of extents that were
-/// still to be created when it failed. The heap lock is dropped meanwhile.
+/// Clears what a shareable block holds beyond the request: its extent is exported whole, and new
+/// memory is not promised to be zero. The heap lock is dropped meanwhile.
+result<void*> DeviceHeap::scrub_slack(HeapLock& lock, void* block, const Request& request,
+                                      StreamRef stream) {
+  const DeviceAddress begin = to_address(block) + request.requested;
+  const Bytes slack = live_.find(to_address(block))->size - request.requested;
+  if (slack == Bytes{}) return block;
+  lock.unlock();
+  const DriverCode code = driver_.memset(device_, begin, 0, slack, stream.handle);
+  lock.lock();
+  if (code == DriverCode::success) return block;
+  Block* unused = live_.find(to_address(block));
+  free_block(lock, unused, streams_.note_free(request.slot, unused->size));
+  return driver_error(code, DriverCall::memset, device_, slack);
+}
+
+/// One attempt to place the request with driver calls. What was done for a plan that failed is kept
+/// as idle memory at its site, so the next attempt needs only the `shortage`. The heap lock is
+/// dropped meanwhile.
 result<void*> DeviceHeap::grow(HeapLock& lock, Arena& arena, const Request& request,
-                               Bytes& shortage) {
+                               Shortage& shortage) {
   GrowthPlan plan;
   while (!planner_.plan(arena, other_arenas(arena), request, pool_.spare(), plan)) {
     if (result<void> added = add_range(lock, planner_.zone_of(arena, request), request); !added) {
@@ -110,9 +126,9 @@ result<void*> DeviceHeap::grow(HeapLock& lock, Arena& arena, const Request& requ
                                ? FencePoint{request.slot, 0}
                                : plan.site_freed;
   if (!ran) {
+    shortage = {Bytes{}, plan.site->where()};
     for (const GrowthStep& step : plan.steps) {
-      const bool missing = step.outcome != GrowthStep::Outcome::done && step.source == nullptr;
-      if (missing) shortage += step.target.size;
+      if (step.outcome != GrowthStep::Outcome::done) shortage.bytes += step.target.size;
     }
     settle_site(plan, freed);
     return ran.failure();

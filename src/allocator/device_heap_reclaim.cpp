@@ -23,15 +23,15 @@ bool DeviceHeap::take_step(HeapLock& lock, ReclaimStep step, const Climb& climb,
     case ReclaimStep::passed_fences: return refresh(lock);
     case ReclaimStep::own_idle: {
       Arena* const own[] = {&mine};
-      got = release_idle(lock, own, climb.wanted);
+      got = release_idle(lock, own, climb.shortage.bytes, climb.shortage.site);
       break;
     }
-    case ReclaimStep::spare: got = release_spare(lock, climb.wanted); break;
+    case ReclaimStep::spare: got = release_spare(lock, climb.shortage.bytes); break;
     case ReclaimStep::driver_pools:
       if (!climb.budget_only) got = trim_driver_pools(lock);
       break;
     case ReclaimStep::other_domains:
-      if (!climb.budget_only) got = release_idle(lock, other_arenas(mine), climb.wanted);
+      if (!climb.budget_only) got = release_idle(lock, other_arenas(mine), climb.shortage.bytes);
       break;
     case ReclaimStep::wait: return wait_for_work(lock, climb);
   }
@@ -39,21 +39,23 @@ bool DeviceHeap::take_step(HeapLock& lock, ReclaimStep step, const Climb& climb,
   return got > Bytes{};
 }
 
-Bytes DeviceHeap::release_idle(HeapLock& lock, std::span<Arena* const> arenas, Bytes bytes) {
+Bytes DeviceHeap::release_idle(HeapLock& lock, std::span<Arena* const> arenas, Bytes bytes,
+                               VaRange avoid) {
   return plain_ ? release_idle_ranges(lock, arenas, bytes)
-                : release_idle_extents(lock, arenas, bytes);
+                : release_idle_extents(lock, arenas, bytes, avoid);
 }
 
-/// Unmaps and releases idle extents whose work is done, until `bytes` are given back.
+/// Unmaps and releases idle extents whose work is done, none inside `avoid`, until `bytes` are
+/// given back.
 Bytes DeviceHeap::release_idle_extents(HeapLock& lock, std::span<Arena* const> arenas,
-                                       Bytes bytes) {
+                                       Bytes bytes, VaRange avoid) {
   std::vector<MoveSource> sources;
   Bytes found{};
   for (Arena* arena : arenas) {
     for (BlockMap* map : {&arena->large, &arena->small}) {
       if (found >= bytes) break;
       const std::size_t before = sources.size();
-      planner_.collect(*map, kAnyStream, VaRange{}, kAnySize, bytes - found, sources);
+      planner_.collect(*map, kAnyStream, avoid, kAnySize, bytes - found, sources);
       for (std::size_t i = before; i < sources.size(); ++i) found += sources[i].extent->size;
     }
   }

@@ -17,7 +17,8 @@ enum class BlockFlags : std::uint8_t {
   /// One extent of its own that is never moved, aliased or trimmed while the block lives: for NCCL,
   /// RDMA and other registrations, which look at the first extent only.
   pinned = 1,
-  /// Fresh extents of its own that can be exported to another process.
+  /// A fresh extent of its own that can be exported to another process. What it holds beyond the
+  /// request is cleared, in stream order.
   shareable = 2,
 };
 constexpr BlockFlags operator|(BlockFlags a, BlockFlags b) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 #include <bursar/core/bytes.hpp>
 #include <bursar/core/ids.hpp>
@@ -30,6 +31,9 @@ struct AllocatorOptions {
   Bytes fence_bytes{Bytes{2ull << 20}};
   /// How long an allocation may wait for GPU work whose memory would serve it, before it fails.
   Duration wait_limit = milliseconds(2000);
+  /// Devices that get access to all of this allocator's memory besides the one it lies on. The
+  /// driver must allow them to (cuDeviceCanAccessPeer), else mapping fails.
+  std::vector<DeviceId> peers{};
   /// Virtual addresses to reserve at a time, as a multiple of the device's memory.
   std::uint32_t address_factor = 4;
 };

@@ -74,12 +74,17 @@ class BURSAR_EXPORT DeviceHeap {
   using Mutex = RankedMutex<LockRank::heap>;
   using VmmMutex = RankedMutex<LockRank::vmm>;
 
+  /// What a plan that failed still lacks.
+  struct Shortage {
+    Bytes bytes{};   ///< of extents that could not be created
+    VaRange site{};  ///< where they are missing: idle memory there is needed there
+  };
   /// What a request that has run out of memory may do.
   struct Climb {
     const Request& request;
     StreamRef stream;
     bool budget_only;   ///< a limit refused, not the device: only own memory helps
-    Bytes wanted;       ///< bytes of extents that are missing
+    Shortage shortage;
     Duration deadline;  ///< on the driver's clock
   };
 
@@ -99,7 +104,8 @@ class BURSAR_EXPORT DeviceHeap {
   result<void*> allocate_slow(HeapLock& lock, const Request& request, StreamRef stream,
                               OomReport* report);
   result<void> refuse_while_capturing(StreamRef stream) const;
-  result<void*> grow(HeapLock& lock, Arena& arena, const Request& request, Bytes& shortage);
+  result<void*> scrub_slack(HeapLock& lock, void* block, const Request& request, StreamRef stream);
+  result<void*> grow(HeapLock& lock, Arena& arena, const Request& request, Shortage& shortage);
   result<void*> grow_plain(HeapLock& lock, Arena& arena, const Request& request);
   result<void> add_range(HeapLock& lock, BlockMap& map, const Request& request);
   void commit_step(const GrowthPlan& plan, const GrowthStep& step);
@@ -115,8 +121,10 @@ class BURSAR_EXPORT DeviceHeap {
 
   // device_heap_reclaim.cpp: the ladder
   bool take_step(HeapLock& lock, ReclaimStep step, const Climb& climb, Bytes& reclaimed);
-  Bytes release_idle(HeapLock& lock, std::span<Arena* const> arenas, Bytes bytes);
-  Bytes release_idle_extents(HeapLock& lock, std::span<Arena* const> arenas, Bytes bytes);
+  Bytes release_idle(HeapLock& lock, std::span<Arena* const> arenas, Bytes bytes,
+                     VaRange avoid = {});
+  Bytes release_idle_extents(HeapLock& lock, std::span<Arena* const> arenas, Bytes bytes,
+                             VaRange avoid);
   Bytes release_idle_ranges(HeapLock& lock, std::span<Arena* const> arenas, Bytes bytes);
   Bytes release_spare(HeapLock& lock, Bytes bytes);
   Bytes trim_driver_pools(HeapLock& lock);
