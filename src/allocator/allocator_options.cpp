@@ -78,7 +78,9 @@ result<void> check_options(const AllocatorOptions& options) {
   if (options.address_factor == 0 || options.address_factor > 64) {
     return bad("address_factor must be between 1 and 64");
   }
-  if (options.wait_limit < Duration{}) return bad("wait_limit must not be negative");
+  if (options.wait_limit < Duration{} || options.wait_limit > milliseconds(3'600'000)) {
+    return bad("wait_limit must be between 0 and 3,600,000 ms");
+  }
   return {};
 }
 

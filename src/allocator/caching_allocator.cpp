@@ -179,6 +179,8 @@ result<void> CachingAllocator::close_domain(DomainId domain) noexcept {
   if (domain == kDefaultDomain) return invalid("the default domain cannot be closed");
   if (!state_->domains.open(domain)) return invalid("the domain is not known or was closed");
   state_->domains.close(domain);
+  for (const auto& heap : state_->heaps) heap->close_domain(domain);
+  state_->prove();
   return {};
 }
 

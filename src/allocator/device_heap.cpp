@@ -14,6 +14,7 @@ inline namespace v0 {
 namespace {
 constexpr Bytes kGranule{512};
 constexpr Bytes kMostAlignment{1ull << 30};
+constexpr std::size_t kFencesUnasked = 16;
 
 std::vector<DeviceId> access_list(DeviceId own, const AllocatorOptions& options) {
   std::vector<DeviceId> devices{own};
@@ -87,7 +88,7 @@ result<Request> DeviceHeap::check(Bytes bytes, const AllocateOptions& options) c
 }
 
 result<void*> DeviceHeap::allocate(Bytes bytes, const AllocateOptions& options,
-                                   OomReport* report) {
+                                   OomReport* report) noexcept {
   result<Request> checked = check(bytes, options);
   if (!checked) return checked.failure();
   Request& request = *checked;
@@ -98,6 +99,10 @@ result<void*> DeviceHeap::allocate(Bytes bytes, const AllocateOptions& options,
                      .device = device_,
                      .asked = bytes,
                      .limit = info_.total};
+    {
+      const HeapLock lock(mutex_);
+      ++arena(request.domain).out_of_memory;
+    }
     if (report != nullptr) fill_report(refused, request.domain, *report);
     return refused.cause;
   }
@@ -170,7 +175,9 @@ StreamSlot DeviceHeap::slot_of(const HeapLock& lock, StreamId id) {
   if (before == 1 && streams_.count() == 2) {
     // Up to now one stream had it all and batches were only counted; from now on what has passed
     // is everybody's.
-    for (StreamSlot known = 1; known < streams_.end_slot(); ++known) batch_passed(lock, known);
+    for (StreamSlot known = 1; known < streams_.end_slot(); ++known) {
+      if (streams_.in_use(known)) batch_passed(lock, known);
+    }
   }
   return slot;
 }
@@ -203,15 +210,19 @@ static error unknown_pointer(DeviceId device) {
           .device = device};
 }
 
-std::optional<result<void>> DeviceHeap::deallocate(const void* pointer, const StreamRef* stream) {
+std::optional<result<void>> DeviceHeap::deallocate(const void* pointer,
+                                                   const StreamRef* stream) noexcept {
   HeapLock lock(mutex_);
   if (live_.find(to_address(pointer)) == nullptr) return std::nullopt;
   StreamRef named;
   if (stream != nullptr) {
     lock.unlock();
     const result<StreamRef> resolved = resolve(*stream);
-    if (!resolved) return result<void>(resolved.failure());
-    named = *resolved;
+    // A lost device orders nothing any more: frees are accepted as if no stream had been named.
+    const bool lost = !resolved && resolved.failure().kind == ErrorKind::device_lost;
+    if (!resolved && !lost) return result<void>(resolved.failure());
+    if (lost) stream = nullptr;
+    if (resolved) named = *resolved;
     lock.lock();
   }
   Block* block = live_.find(to_address(pointer));
@@ -252,8 +263,8 @@ void DeviceHeap::free_block(const HeapLock& lock, Block* block, FencePoint freed
 /// No recorded stream uses it any more: idle, or (an extent of its own) to be released.
 void DeviceHeap::finish_free(Block* block, FencePoint freed) {
   if (!block->dedicated) {
-    const bool everybodys = streams_.count() > 1 && streams_.passed(freed);
-    block->map->make_idle(block, everybodys ? FencePoint{} : freed);
+    block->map->make_idle(block, streams_.settled(freed));
+    ++gains_;
     return;
   }
   if (block->state == BlockState::live) block->map->make_pending(block);
@@ -263,17 +274,17 @@ void DeviceHeap::finish_free(Block* block, FencePoint freed) {
   doomed_.push_back({block, freed});
 }
 
-std::optional<result<void>> DeviceHeap::record_stream(const void* pointer, StreamRef stream) {
+std::optional<result<void>> DeviceHeap::record_stream(const void* pointer,
+                                                      StreamRef stream) noexcept {
   const result<StreamRef> named = resolve(stream);
   HeapLock lock(mutex_);
   Block* block = live_.find(to_address(pointer));
   if (block == nullptr) return std::nullopt;
   if (!named) return result<void>(named.failure());
-  const StreamSlot slot = slot_of(lock, named->id);
-  fence_if_due(lock, *named, slot);
+  fence_if_due(lock, *named, slot_of(lock, named->id));
   block = live_.find(to_address(pointer));
   if (block == nullptr) return result<void>(unknown_pointer(device_));
-  if (slot == block->freed.slot) return result<void>();
+  const StreamSlot slot = slot_of(lock, named->id);  // again: it may have been swept meanwhile
   if (!block->recorded) block->recorded = std::make_unique<std::vector<FencePoint>>();
   const bool known = std::any_of(block->recorded->begin(), block->recorded->end(),
                                  [&](const FencePoint& use) { return use.slot == slot; });
@@ -288,23 +299,23 @@ void DeviceHeap::fence_if_due(HeapLock& lock, StreamRef stream, StreamSlot slot)
   if (!many && !state.fence_wanted) return;
   // A fence that cannot be recorded now is due again at the stream's next call.
   (void)fences_.record(lock, stream, slot);
-  refresh(lock);
+  // Asking can wait for the next miss, which asks anyway; just do not let fences pile up.
+  if (streams_.at(slot).fences.size() >= kFencesUnasked) refresh(lock);
 }
 
-result<void> DeviceHeap::retire_stream(StreamRef stream) {
+result<void> DeviceHeap::retire_stream(StreamRef stream) noexcept {
   const result<StreamRef> named = resolve(stream);
   if (!named) return named.failure();
   HeapLock lock(mutex_);
   const StreamSlot slot = streams_.find(named->id);
-  if (slot == kAnyStream) return {};
+  if (slot == kAnyStream || streams_.at(slot).retired) return {};
   streams_.at(slot).fence_wanted = true;  // covers uses that are recorded but not freed yet
-  if (result<void> fenced = fences_.record(lock, *named, slot); !fenced) return fenced;
+  if (result<void> fenced = fences_.record(lock, *named, slot, true); !fenced) return fenced;
   if (streams_.at(slot).fence_wanted) {
     return error{.kind = ErrorKind::not_supported,
                  .message = "a stream cannot be retired while it is being captured",
                  .device = device_};
   }
-  streams_.at(slot).retired = true;
   refresh(lock);
   return {};
 }

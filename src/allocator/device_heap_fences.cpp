@@ -24,11 +24,13 @@ bool DeviceHeap::refresh(HeapLock& lock) {
   }
   const bool taken = take_away_old(lock);
   const bool released = release_doomed(lock);
+  if (!closed_.empty()) reap_closed(lock);
   return !advanced.empty() || taken || released;
 }
 
 void DeviceHeap::batch_passed(const HeapLock& lock, StreamSlot slot) {
   BURSAR_CHECK(1, lock.held());
+  ++gains_;
   advance_waiting(slot);
   if (streams_.count() == 1) return;  // nobody else could use it
   for (Arena* arena : all_arenas()) {
@@ -75,7 +77,9 @@ bool DeviceHeap::take_away_old(HeapLock& lock) {
       old_mappings_.push_back({due[i].extent, due[i].block, FencePoint{}});
     }
   }
-  return std::find(gone.begin(), gone.end(), true) != gone.end();
+  const bool any = std::find(gone.begin(), gone.end(), true) != gone.end();
+  if (any) ++gains_;
+  return any;
 }
 
 /// Releases the extents of freed pinned and shareable blocks whose work is done.
@@ -110,7 +114,9 @@ bool DeviceHeap::release_doomed(HeapLock& lock) {
       block->map->make_vacant(block);
     }
   }
-  return std::find(gone.begin(), gone.end(), true) != gone.end();
+  const bool any = std::find(gone.begin(), gone.end(), true) != gone.end();
+  if (any) ++gains_;
+  return any;
 }
 
 }  // namespace v0

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Misses: plan under the heap lock, run under the VMM lock, commit under both.
 #include <algorithm>
+#include <utility>
 
 #include <bursar/allocator/device_heap.hpp>
 #include <bursar/core/check.hpp>
@@ -14,20 +15,22 @@ namespace {
 /// been quicker to take it.
 constexpr int kMostAttempts = 64;
 
-/// Keeps a stream's slot from being swept while its request goes on without the lock.
-class SlotPin {
+/// Keeps a stream's slot or a domain's arena from being swept while a request that uses it goes on
+/// without the lock.
+template <class Pinned>
+class Pin {
  public:
-  SlotPin(HeapLock& lock, StreamState& state) : lock_(lock), state_(state) { ++state_.pins; }
-  SlotPin(const SlotPin&) = delete;
-  SlotPin& operator=(const SlotPin&) = delete;
-  ~SlotPin() {
+  Pin(HeapLock& lock, Pinned& pinned) : lock_(lock), pinned_(pinned) { ++pinned_.pins; }
+  Pin(const Pin&) = delete;
+  Pin& operator=(const Pin&) = delete;
+  ~Pin() {
     if (!lock_.held()) lock_.lock();
-    --state_.pins;
+    --pinned_.pins;
   }
 
  private:
   HeapLock& lock_;
-  StreamState& state_;
+  Pinned& pinned_;
 };
 }  // namespace
 
@@ -44,21 +47,30 @@ result<void> DeviceHeap::refuse_while_capturing(StreamRef stream) const {
 
 result<void*> DeviceHeap::allocate_slow(HeapLock& lock, const Request& request, StreamRef stream,
                                         OomReport* report) {
-  const SlotPin pin(lock, streams_.at(request.slot));
+  Arena& mine = arena(request.domain);
+  const Pin stream_pin(lock, streams_.at(request.slot));
+  const Pin arena_pin(lock, mine);
   lock.unlock();
-  if (result<void> allowed = refuse_while_capturing(stream); !allowed) return allowed.failure();
+  const result<void> allowed = refuse_while_capturing(stream);
   OomReport tried;
   const Duration start = driver_.now();
   lock.lock();
+  if (!allowed) {
+    lost_ = lost_ || allowed.failure().kind == ErrorKind::device_lost;
+    return allowed.failure();
+  }
 
   std::size_t step = 0;
+  bool missed = false;
+  bool overtime = false;
   for (int attempt = 0; attempt < kMostAttempts && step < kReclaimStepCount; ++attempt) {
     refresh(lock, stream, request.slot);
-    Arena& mine = arena(request.domain);
     if (void* block = try_hit(lock, mine, request)) {
-      if (attempt == 0) ++mine.cache_hits;
+      if (!missed) ++mine.cache_hits;
       return block;
     }
+    missed = true;
+    const std::uint64_t seen = gains_;
     Shortage shortage{request.size, {}};
     result<void*> grown =
         plain_ ? grow_plain(lock, mine, request) : grow(lock, mine, request, shortage);
@@ -66,15 +78,20 @@ result<void*> DeviceHeap::allocate_slow(HeapLock& lock, const Request& request, 
     tried.cause = grown.failure();
     if (tried.cause.kind == ErrorKind::device_lost) lost_ = true;
     if (!tried.cause.retryable()) return tried.cause;
-    const Climb climb{request, stream, tried.cause.kind == ErrorKind::over_budget,
-                      shortage, start + options_.wait_limit};
+    const Climb climb{request,  stream, tried.cause.kind == ErrorKind::over_budget,
+                      shortage, seen,   start + options_.wait_limit};
     // After every step that gave something the search starts again.
     while (step < kReclaimStepCount && !take_step(lock, static_cast<ReclaimStep>(step), climb,
                                                   tried.reclaimed[step])) {
       ++step;
     }
+    if (step == static_cast<std::size_t>(ReclaimStep::wait)) {  // the world has changed: all again
+      if (std::exchange(overtime, driver_.now() >= climb.deadline)) break;
+      step = 0;
+      attempt = 0;
+    }
   }
-  ++arena(request.domain).out_of_memory;
+  ++mine.out_of_memory;
   lock.unlock();
 
   MemoryInfo memory{};
@@ -124,7 +141,7 @@ result<void*> DeviceHeap::grow(HeapLock& lock, Arena& arena, const Request& requ
   // While one stream has it all, idle memory is of one kind, so that neighbors merge.
   const FencePoint freed = plan.site_freed.slot == kAnyStream && streams_.count() == 1
                                ? FencePoint{request.slot, 0}
-                               : plan.site_freed;
+                               : streams_.settled(plan.site_freed);
   if (!ran) {
     shortage = {Bytes{}, plan.site->where()};
     for (const GrowthStep& step : plan.steps) {
@@ -154,13 +171,13 @@ void DeviceHeap::commit_step(const GrowthPlan& plan, const GrowthStep& step) {
   const bool still_there = step.outcome == Outcome::untouched ||
                            (step.outcome == Outcome::stuck && step.alias);
   if (still_there) {
-    source->map->make_idle(source, step.freed);
+    source->map->make_idle(source, streams_.settled(step.freed));
     return;
   }
   if (step.outcome == Outcome::done) ++plan.arena->extents_moved;
   if (step.alias) {
     old_mappings_.push_back({step.extent, source, step.freed});
-    streams_.at(step.freed.slot).fence_wanted = true;
+    if (!streams_.passed(step.freed)) streams_.at(step.freed.slot).fence_wanted = true;
     return;
   }
   source->range->set_extent(source->where(), nullptr);
@@ -171,9 +188,13 @@ void DeviceHeap::commit_step(const GrowthPlan& plan, const GrowthStep& step) {
 /// set aside where an undo failed.
 void DeviceHeap::settle_site(const GrowthPlan& plan, FencePoint freed) {
   enum class Kind { idle, vacant, stuck };
+  std::vector<const GrowthStep*> stuck_steps;
+  for (const GrowthStep& step : plan.steps) {
+    if (step.outcome == GrowthStep::Outcome::stuck) stuck_steps.push_back(&step);
+  }
   const auto stuck_step = [&](DeviceAddress at) -> const GrowthStep* {
-    for (const GrowthStep& step : plan.steps) {
-      if (step.outcome == GrowthStep::Outcome::stuck && step.target.contains(at)) return &step;
+    for (const GrowthStep* step : stuck_steps) {
+      if (step->target.contains(at)) return step;
     }
     return nullptr;
   };
@@ -212,13 +233,16 @@ void DeviceHeap::settle_site(const GrowthPlan& plan, FencePoint freed) {
   }
 }
 
-/// Reserves more addresses for a zone. The heap lock is dropped meanwhile.
+/// Reserves more addresses for a zone, unless another thread just did. The heap lock is dropped
+/// meanwhile.
 result<void> DeviceHeap::add_range(HeapLock& lock, BlockMap& map, const Request& request) {
-  const bool main = map.domain() == kDefaultDomain && &map != &arena(map.domain()).small;
-  const std::uint64_t factor = main ? options_.address_factor : 1;
   const Bytes least = round_up(request.size + std::max(request.alignment, page_), page_);
-  const Bytes total = std::min(info_.total, Bytes{std::uint64_t{1} << 50});  // times 64 still fits
-  const Bytes wanted = round_up(total * factor, page_);
+  const Bytes wanted = round_up(range_size(map), page_);
+  const std::size_t known = map.ranges().size();
+  lock.unlock();
+  const VmmLock vmm(vmm_mutex_);  // so that threads that start together reserve one after the other
+  lock.lock();
+  if (map.ranges().size() > known) return {};
   lock.unlock();
   result<std::unique_ptr<AddressRange>> range =
       AddressRange::reserve(driver_, device_, page_, wanted, least);
@@ -226,6 +250,15 @@ result<void> DeviceHeap::add_range(HeapLock& lock, BlockMap& map, const Request&
   if (!range) return range.failure();
   map.add_range(std::move(*range));
   return {};
+}
+
+/// Addresses to ask for at a time: plenty for the default domain, which serves most programs alone;
+/// less for others, of which there may be many.
+Bytes DeviceHeap::range_size(const BlockMap& map) {
+  const Bytes total = std::min(info_.total, Bytes{std::uint64_t{1} << 50});  // times 64 still fits
+  const bool small = &map == &arena(map.domain()).small;
+  if (map.domain() == kDefaultDomain) return small ? total : total * options_.address_factor;
+  return small ? total / 32 : total / 4;
 }
 
 /// Level no_vmm: a new allocation of the driver is a range of its own. The heap lock is dropped

@@ -49,13 +49,17 @@ Bytes DeviceHeap::release_idle(HeapLock& lock, std::span<Arena* const> arenas, B
 /// given back.
 Bytes DeviceHeap::release_idle_extents(HeapLock& lock, std::span<Arena* const> arenas,
                                        Bytes bytes, VaRange avoid) {
+  // An extent that is still mapped where it was before stays: its memory would not come back.
+  ExtentSet held;
+  for (const OldMapping& old : old_mappings_) held.insert(old.extent);
   std::vector<MoveSource> sources;
   Bytes found{};
   for (Arena* arena : arenas) {
     for (BlockMap* map : {&arena->large, &arena->small}) {
       if (found >= bytes) break;
       const std::size_t before = sources.size();
-      planner_.collect(*map, kAnyStream, avoid, kAnySize, bytes - found, sources);
+      planner_.collect(*map, kAnyStream, avoid, kAnySize, bytes - found, sources,
+                       &held);
       for (std::size_t i = before; i < sources.size(); ++i) found += sources[i].extent->size;
     }
   }
@@ -67,7 +71,6 @@ Bytes DeviceHeap::release_idle_extents(HeapLock& lock, std::span<Arena* const> a
   std::vector<bool> gone;
   for (const MoveSource& source : sources) {
     const Bytes size = source.extent->size;
-    // An extent that is still mapped where it was before stays: its memory would not come back.
     gone.push_back(source.extent->old_mappings == 0 && mapper_.unmap(vmm, *source.extent));
     if (gone.back() && pool_.release(vmm, *source.extent)) released += size;
   }
@@ -78,7 +81,7 @@ Bytes DeviceHeap::release_idle_extents(HeapLock& lock, std::span<Arena* const> a
       block->range->set_extent(block->where(), nullptr);
       block->map->make_vacant(block);
     } else {
-      block->map->make_idle(block, sources[i].freed);
+      block->map->make_idle(block, streams_.settled(sources[i].freed));
     }
   }
   return released;
@@ -138,12 +141,14 @@ Bytes DeviceHeap::trim_driver_pools(HeapLock& lock) {
   return known && after.free > before.free ? after.free - before.free : Bytes{};
 }
 
-/// Tries again to undo what could not be undone.
-void DeviceHeap::retry_stuck(HeapLock& lock) {
-  if (pool_.quarantined() == Bytes{}) return;
+/// Tries again to undo what could not be undone; true when some of it could.
+bool DeviceHeap::retry_stuck(HeapLock& lock) {
+  const Bytes before = pool_.quarantined();
+  if (before == Bytes{}) return false;
   lock.unlock();
   VmmLock vmm(vmm_mutex_);
   const std::vector<VaRange> freed = pool_.retry_quarantine(vmm);
+  const bool gained = pool_.quarantined() < before;
   lock.lock();
   for (const VaRange& range : freed) {
     const auto place = std::find_if(stuck_.begin(), stuck_.end(),
@@ -153,24 +158,46 @@ void DeviceHeap::retry_stuck(HeapLock& lock) {
     stuck_.erase(place);
     block->map->make_vacant(block);
   }
+  return gained;
 }
 
-/// Lets time pass until a fence passes; false when the deadline has, or nothing is awaited.
-bool DeviceHeap::wait_for_work(HeapLock& lock, const Climb& climb) {
-  retry_stuck(lock);
-  refresh(lock, climb.stream, climb.request.slot);
-  while (fences_.outstanding(lock)) {
-    lock.unlock();
-    const bool late = driver_.now() >= climb.deadline;
-    if (!late) driver_.sleep_for(kPollInterval);
-    lock.lock();
-    if (late) return false;
-    if (refresh(lock)) return true;
+/// True when GPU work is under way whose end frees memory that the request may take.
+bool DeviceHeap::work_would_help(const Climb& climb) const {
+  for (const Arena* arena : all_arenas()) {
+    if (climb.budget_only && arena->domain != climb.request.domain) continue;
+    for (const BlockMap* map : {&arena->small, &arena->large}) {
+      if (map->bytes(BlockState::pending) > Bytes{}) return true;
+      bool waiting = false;
+      for (StreamSlot slot = 1; slot < streams_.end_slot() && !waiting; ++slot) {
+        map->idle(slot).ascend(Bytes{}, [&](const Block* block) {
+          waiting = !streams_.passed(block->freed);
+          return !waiting;
+        });
+      }
+      if (waiting) return true;
+    }
   }
   return false;
 }
 
-Bytes DeviceHeap::trim(Bytes target, std::span<const StreamRef> streams) {
+/// Lets time pass until memory has become free, also by other threads; false when the deadline has
+/// come or nothing that would help is awaited.
+bool DeviceHeap::wait_for_work(HeapLock& lock, const Climb& climb) {
+  if (retry_stuck(lock)) return true;
+  refresh(lock, climb.stream, climb.request.slot);
+  for (;;) {
+    if (gains_ != climb.seen) return true;
+    if (!fences_.outstanding(lock) || !work_would_help(climb)) return false;
+    lock.unlock();
+    const bool late = driver_.now() >= climb.deadline;
+    if (!late) driver_.sleep_for(kPollInterval);
+    lock.lock();
+    if (late) return gains_ != climb.seen;
+    refresh(lock);
+  }
+}
+
+Bytes DeviceHeap::trim(Bytes target, std::span<const StreamRef> streams) noexcept {
   std::vector<StreamRef> named;
   for (const StreamRef& stream : streams) {
     if (const result<StreamRef> resolved = resolve(stream)) named.push_back(*resolved);
@@ -188,6 +215,36 @@ Bytes DeviceHeap::trim(Bytes target, std::span<const StreamRef> streams) {
   if (excess() > Bytes{}) given += release_spare(lock, excess());
   if (excess() > Bytes{}) given += release_idle(lock, all_arenas(), excess());
   return given;
+}
+
+void DeviceHeap::close_domain(DomainId domain) noexcept {
+  HeapLock lock(mutex_);
+  if (domain.value >= arenas_.size() || !arenas_[domain.value]) return;
+  closed_.push_back(domain);
+  refresh(lock);
+}
+
+/// Gives up what closed domains still hold, as far as nothing of it is live or in use. The heap lock
+/// is dropped meanwhile.
+void DeviceHeap::reap_closed(HeapLock& lock) {
+  std::vector<std::unique_ptr<AddressRange>> ranges;
+  const std::vector<DomainId> closed = closed_;
+  for (const DomainId domain : closed) {
+    Arena* arena = arenas_[domain.value].get();
+    if (arena == nullptr || arena->live_blocks != 0) continue;
+    release_idle(lock, {&arena, 1}, Bytes::max());
+    arena = arenas_[domain.value].get();  // another thread may have been quicker
+    if (arena == nullptr || !arena->empty()) continue;
+    for (BlockMap* map : {&arena->small, &arena->large}) {
+      while (!map->ranges().empty()) ranges.push_back(map->remove_range(map->first(0)));
+    }
+    arenas_[domain.value].reset();
+    std::erase(closed_, domain);
+  }
+  if (ranges.empty()) return;
+  lock.unlock();
+  ranges.clear();  // gives the addresses back
+  lock.lock();
 }
 
 std::vector<Arena*> DeviceHeap::other_arenas(const Arena& mine) const {

@@ -82,30 +82,49 @@ GrowthPlanner::Place GrowthPlanner::best_place(const BlockMap& map, const Reques
   return best;
 }
 
+/// The blocks of a run, and how many vacant bytes lie before each.
+struct GrowthPlanner::Run {
+  std::vector<Block*> blocks;
+  std::vector<Bytes> vacant_before;
+
+  /// The last block that begins at or before `at`, which lies in the run.
+  std::size_t index_at(DeviceAddress at) const {
+    const auto after = std::upper_bound(blocks.begin(), blocks.end(), at,
+                                        [](DeviceAddress a, const Block* b) { return a < b->begin; });
+    return static_cast<std::size_t>(after - blocks.begin()) - 1;
+  }
+  Bytes vacant_until(DeviceAddress at) const {
+    const std::size_t i = index_at(at);
+    const bool vacant = blocks[i]->state == BlockState::vacant;
+    return vacant_before[i] +
+           (vacant ? std::min(at, blocks[i]->end()) - blocks[i]->begin : Bytes{});
+  }
+};
+
 /// Tries the places at which a block could begin in the run of usable blocks first..last.
 void GrowthPlanner::try_run(Block* first, Block* last, const Request& request, Place& best) const {
-  const VaRange run{first->begin, last->end() - first->begin};
-  if (run.size < request.size) return;
-  const auto attempt = [&](std::uint64_t at, bool upward) {
-    const std::uint64_t mask = request.alignment.count - 1;
-    const DeviceAddress begin{upward ? (at + mask) & ~mask : at & ~mask};
-    if (begin < run.begin || begin + request.size > run.end()) return;
-    const VaRange span = page_span(*first->range, begin, request.size);
-    Bytes fresh{};
-    Block* start = nullptr;
-    for (Block* block = first; block != last->next && block->begin < span.end();
-         block = block->next) {
-      if (block->end() <= span.begin) continue;
-      if (block->begin <= begin) start = block;
-      if (block->state != BlockState::vacant) continue;
-      fresh += std::min(block->end(), span.end()) - std::max(block->begin, span.begin);
-    }
-    if (fresh < best.new_bytes) best = {start, begin, fresh};
-  };
+  const VaRange whole{first->begin, last->end() - first->begin};
+  if (whole.size < request.size) return;
+  Run run;
+  Bytes vacant{};
   for (Block* block = first; block != last->next; block = block->next) {
-    attempt(block->begin.value, true);
+    run.blocks.push_back(block);
+    run.vacant_before.push_back(vacant);
+    if (block->state == BlockState::vacant) vacant += block->size;
+  }
+  const std::uint64_t mask = request.alignment.count - 1;
+  const auto attempt = [&](DeviceAddress begin) {
+    if (begin < whole.begin || begin + request.size > whole.end()) return;
+    const VaRange span = page_span(*first->range, begin, request.size);
+    const Bytes fresh = run.vacant_until(std::min(span.end(), whole.end())) -
+                        run.vacant_until(std::max(span.begin, whole.begin));
+    if (fresh < best.new_bytes) best = {run.blocks[run.index_at(begin)], begin, fresh};
+  };
+  for (const Block* block : run.blocks) {
+    if (best.new_bytes <= page_) return;  // there is no cheaper place: none is free
+    attempt({(block->begin.value + mask) & ~mask});
     if (block->state != BlockState::vacant && block->end().value >= request.size.count) {
-      attempt(block->end().value - request.size.count, false);
+      attempt({(block->end().value - request.size.count) & ~mask});
     }
   }
 }
@@ -150,7 +169,8 @@ void GrowthPlanner::take_site(BlockMap& map, const Place& place, const Request& 
 // -- from what -------------------------------------------------------------------------------
 
 void GrowthPlanner::collect(BlockMap& map, StreamSlot alias_for, VaRange avoid, PageCount most,
-                            Bytes bytes, std::vector<MoveSource>& out) const {
+                            Bytes bytes, std::vector<MoveSource>& out,
+                            const ExtentSet* held) const {
   Bytes found{};
   std::vector<MoveSource> picked;
   const auto pick_from = [&](Block* block) {
@@ -167,7 +187,7 @@ void GrowthPlanner::collect(BlockMap& map, StreamSlot alias_for, VaRange avoid, 
       at = where.begin;
       if (where.end() > block->end() || extent->pages > most) continue;
       if (where.begin < avoid.end() && avoid.begin < where.end()) continue;
-      if (!passed && extent->domain != map.domain()) continue;
+      if (held != nullptr && held->count(extent) != 0) continue;
       picked.push_back({extent, block, block->freed, passed});
       found += extent->size;
     }
@@ -233,7 +253,9 @@ void GrowthPlanner::fill(const Arena& arena, const Request& request,
       hole = {step.target.end(), hole.size - step.target.size};
     }
   }
-  for (const MoveSource& unused : sources) unused.block->map->make_idle(unused.block, unused.freed);
+  for (const MoveSource& unused : sources) {
+    unused.block->map->make_idle(unused.block, streams_.settled(unused.freed));
+  }
 }
 
 /// How many pages the next new extent of the hole takes.

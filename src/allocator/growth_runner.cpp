@@ -26,18 +26,24 @@ result<void> GrowthRunner::run(const VmmLock& lock, GrowthPlan& plan) {
 
 result<void> GrowthRunner::move(const VmmLock& lock, GrowthStep& step, DomainId domain) {
   Extent& extent = *step.extent;
+  // An extent that still has an old mapping could not be kept spare if mapping it failed: it is
+  // mapped once more instead, and both earlier mappings go later.
+  step.alias = step.alias || extent.old_mappings > 0;
+  result<ExtentReservation> paid = pool_.reserve_charge(lock, extent, domain);
+  if (!paid) return paid.failure();
   if (step.alias) {
     bool stuck = false;
     result<void> mapped = mapper_.map_again(lock, extent, step.target.begin, stuck);
     if (mapped) {
+      pool_.move_charge(lock, extent, domain, std::move(*paid));
       step.outcome = GrowthStep::Outcome::done;
     } else if (stuck) {
       step.outcome = GrowthStep::Outcome::stuck;
     }
     return mapped;
   }
-  if (result<void> paid = pool_.charge_to(lock, extent, domain); !paid) return paid;
   if (result<void> unmapped = mapper_.unmap(lock, extent); !unmapped) return unmapped;
+  pool_.move_charge(lock, extent, domain, std::move(*paid));
   result<void> mapped = mapper_.map(lock, extent, step.target.begin);
   if (mapped) {
     step.outcome = GrowthStep::Outcome::done;

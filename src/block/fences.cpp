@@ -31,7 +31,7 @@ DriverCode Fences::record_event(StreamRef stream, EventHandle& event) {
   return driver_.event_record(device_, event, stream.handle);
 }
 
-result<void> Fences::record(HeapLock& lock, StreamRef stream, StreamSlot slot) {
+result<void> Fences::record(HeapLock& lock, StreamRef stream, StreamSlot slot, bool last) {
   StreamState& state = streams_.at(slot);
   if (state.retired || (state.unfenced == 0 && !state.fence_wanted)) return {};
   // The batch ends before the event is recorded: frees that come meanwhile join the next one, and
@@ -43,6 +43,7 @@ result<void> Fences::record(HeapLock& lock, StreamRef stream, StreamSlot slot) {
   state.unfenced = 0;
   state.unfenced_bytes = {};
   state.fence_wanted = false;
+  state.retired = last;
   ++state.pins;
   EventHandle event{};
   if (state.fences.size() >= kMostFences) {
@@ -57,6 +58,7 @@ result<void> Fences::record(HeapLock& lock, StreamRef stream, StreamSlot slot) {
 
   --state.pins;
   if (code != DriverCode::success) {  // the next fence will cover this batch too
+    if (last) state.retired = false;
     state.unfenced += frees;
     state.unfenced_bytes += bytes;
     state.fence_wanted = state.fence_wanted || wanted;

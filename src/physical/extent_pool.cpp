@@ -40,8 +40,8 @@ result<Extent*> ExtentPool::create(const VmmLock& lock, PageCount pages, DomainI
   BURSAR_CHECK(1, lock.held() && pages.value > 0);
   const Bytes size = to_bytes(pages, page_);
   auto extent = std::make_unique<Extent>();
-  extents_.reserve(extents_.size() + 1);
-  spares_.reserve(extents_.size() + 1);  // so that keeping one spare never allocates
+  if (extents_.size() == extents_.capacity()) extents_.reserve(extents_.size() * 2 + 16);
+  spares_.reserve(extents_.capacity());  // so that keeping one spare never allocates
 
   result<ExtentReservation> paid = ExtentReservation::take(gate_, domain, device_, size);
   if (!paid) return paid.failure();
@@ -77,20 +77,28 @@ Extent* ExtentPool::take_spare(const VmmLock& lock, PageCount most, DomainId dom
   const auto best = std::max_element(spares_.begin(), spares_.end(), better);
   if (best == spares_.end() || (*best)->pages > most) return nullptr;
   Extent* extent = *best;
-  if (!charge_to(lock, *extent, domain)) return nullptr;
+  result<ExtentReservation> paid = reserve_charge(lock, *extent, domain);
+  if (!paid) return nullptr;
+  move_charge(lock, *extent, domain, std::move(*paid));
   *best = spares_.back();
   spares_.pop_back();
   spare_.fetch_sub(extent->size.count);
   return extent;
 }
 
-result<void> ExtentPool::charge_to(const VmmLock& lock, Extent& extent, DomainId domain) {
+result<ExtentReservation> ExtentPool::reserve_charge(const VmmLock& lock, const Extent& extent,
+                                                     DomainId domain) {
   BURSAR_CHECK(1, lock.held());
-  if (extent.domain == domain) return {};
-  if (result<void> paid = gate_.charge(domain, device_, extent.size); !paid) return paid;
-  gate_.refund(extent.domain, device_, extent.size);
+  const Bytes due = extent.domain == domain ? Bytes{} : extent.size;
+  return ExtentReservation::take(gate_, domain, device_, due);
+}
+
+void ExtentPool::move_charge(const VmmLock& lock, Extent& extent, DomainId domain,
+                             ExtentReservation paid) {
+  BURSAR_CHECK(1, lock.held());
+  paid.commit();
+  if (extent.domain != domain) gate_.refund(extent.domain, device_, extent.size);
   extent.domain = domain;
-  return {};
 }
 
 void ExtentPool::keep_spare(const VmmLock& lock, Extent& extent) {

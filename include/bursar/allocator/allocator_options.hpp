@@ -18,7 +18,7 @@ struct AllocatorOptions {
   Bytes max_extent{Bytes{32ull << 20}};
   /// Growth takes extents of about (peak of live bytes) / this: more means smaller extents.
   std::uint32_t growth_divisor = 128;
-  /// No extent of more pages is put under a block smaller than this many times its size.
+  /// Or of (size of the block) / this, where that is more: large blocks get large extents.
   std::uint32_t extent_share = 8;
   /// Blocks smaller than this live in a zone of their own, in one-page extents.
   Bytes small_limit{Bytes{1ull << 20}};

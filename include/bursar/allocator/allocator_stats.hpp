@@ -24,7 +24,7 @@ struct AllocatorStats {
 
   Bytes requested_peak{};  ///< since the start or reset_peaks()
   Bytes live_peak{};
-  Bytes reserved_peak{};
+  Bytes reserved_peak{};  ///< of the whole allocator; not kept for a single domain
 
   std::uint64_t live_blocks = 0;
   std::uint64_t allocations = 0;  ///< successful, in all

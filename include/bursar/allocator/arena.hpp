@@ -19,6 +19,8 @@ struct Arena {
   BlockMap small;  ///< blocks below `small_limit`, in one-page extents
   BlockMap large;
 
+  std::uint32_t pins = 0;  ///< requests that use it while they hold no lock
+
   Bytes requested{};
   Bytes requested_peak{};
   Bytes live_peak{};
@@ -29,6 +31,13 @@ struct Arena {
   std::uint64_t extents_moved = 0;
   std::uint64_t out_of_memory = 0;
 
+  /// Nothing but addresses is left.
+  bool empty() const {
+    const auto vacant = [](const BlockMap& map) {
+      return map.bytes(BlockState::vacant) == map.address_space();
+    };
+    return pins == 0 && live_blocks == 0 && vacant(small) && vacant(large);
+  }
   Bytes live() const { return small.bytes(BlockState::live) + large.bytes(BlockState::live); }
 
   void note_allocated(Bytes asked) {

@@ -59,12 +59,13 @@ class BURSAR_EXPORT CachingAllocator {
   /// recorded ones, still uses it. Null is ignored. Throws Error(invalid_argument) for a pointer
   /// that is no live block, and changes nothing.
   void deallocate(void* block);
-  /// Ordered on `stream` instead, which takes the memory over.
+  /// Ordered on `stream` instead, a stream of the block's device, which takes the memory over. As
+  /// with cudaFreeAsync, `stream` must be ordered after the allocation and all uses of the block.
   void deallocate(void* block, StreamRef stream);
   result<void> try_deallocate(void* block) noexcept;
   result<void> try_deallocate(void* block, StreamRef stream) noexcept;
 
-  /// Work of `stream` uses the block too: after deallocate the memory stays pending until a fence
+  /// Work of `stream`, one of the block's device, uses the block too: after deallocate the memory stays pending until a fence
   /// taken at that stream's first call after it has passed.
   result<void> record_stream(void* block, StreamRef stream) noexcept;
   /// Resolves a handle once, so that later calls need not.
@@ -85,8 +86,8 @@ class BURSAR_EXPORT CachingAllocator {
 
   /// A new domain. Ids are never reused.
   result<DomainId> create_domain(DomainOptions options);
-  /// No new allocations; what is idle is free for others. Live blocks stay valid and charged until
-  /// they are freed.
+  /// No new allocations; what is idle goes back to the device as far as its work is done, the rest
+  /// later. Live blocks stay valid and charged until they are freed.
   result<void> close_domain(DomainId domain) noexcept;
   /// A lower limit than is held now refuses growth; it takes nothing away.
   result<void> set_limit(DomainId domain, Bytes limit) noexcept;

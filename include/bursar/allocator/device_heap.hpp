@@ -32,7 +32,8 @@
 namespace bursar {
 inline namespace v0 {
 
-/// Thread-safe. The functions are those of CachingAllocator, for one device.
+/// Thread-safe. The functions are those of CachingAllocator, for one device. Host memory running out
+/// inside one that is noexcept ends the program: half a plan cannot be taken back without memory.
 class BURSAR_EXPORT DeviceHeap {
  public:
   DeviceHeap(Driver& driver, DeviceId device, const AllocatorOptions& options,
@@ -42,13 +43,15 @@ class BURSAR_EXPORT DeviceHeap {
   DeviceHeap& operator=(const DeviceHeap&) = delete;
 
   /// `report` (may be null) is filled in when memory or budget has run out.
-  result<void*> allocate(Bytes bytes, const AllocateOptions& options, OomReport* report);
+  result<void*> allocate(Bytes bytes, const AllocateOptions& options, OomReport* report) noexcept;
   /// Nothing where the pointer is no live block of this heap; `stream`: ordered on it, not home.
-  std::optional<result<void>> deallocate(const void* pointer, const StreamRef* stream);
-  std::optional<result<void>> record_stream(const void* pointer, StreamRef stream);
+  std::optional<result<void>> deallocate(const void* pointer, const StreamRef* stream) noexcept;
+  std::optional<result<void>> record_stream(const void* pointer, StreamRef stream) noexcept;
   result<StreamRef> resolve(StreamRef stream) const;
-  result<void> retire_stream(StreamRef stream);
-  Bytes trim(Bytes target, std::span<const StreamRef> streams);
+  result<void> retire_stream(StreamRef stream) noexcept;
+  /// What the domain holds idle goes back, its addresses too, once nothing of it is live.
+  void close_domain(DomainId domain) noexcept;
+  Bytes trim(Bytes target, std::span<const StreamRef> streams) noexcept;
 
   /// Size of the live block that begins at `pointer`.
   std::optional<Bytes> usable_size(const void* pointer) const;
@@ -85,7 +88,8 @@ class BURSAR_EXPORT DeviceHeap {
     StreamRef stream;
     bool budget_only;   ///< a limit refused, not the device: only own memory helps
     Shortage shortage;
-    Duration deadline;  ///< on the driver's clock
+    std::uint64_t seen;  ///< `gains_` when it last searched
+    Duration deadline;   ///< on the driver's clock
   };
 
   // device_heap.cpp: hits and frees
@@ -107,6 +111,7 @@ class BURSAR_EXPORT DeviceHeap {
   result<void*> scrub_slack(HeapLock& lock, void* block, const Request& request, StreamRef stream);
   result<void*> grow(HeapLock& lock, Arena& arena, const Request& request, Shortage& shortage);
   result<void*> grow_plain(HeapLock& lock, Arena& arena, const Request& request);
+  Bytes range_size(const BlockMap& map);
   result<void> add_range(HeapLock& lock, BlockMap& map, const Request& request);
   void commit_step(const GrowthPlan& plan, const GrowthStep& step);
   void settle_site(const GrowthPlan& plan, FencePoint freed);
@@ -128,8 +133,10 @@ class BURSAR_EXPORT DeviceHeap {
   Bytes release_idle_ranges(HeapLock& lock, std::span<Arena* const> arenas, Bytes bytes);
   Bytes release_spare(HeapLock& lock, Bytes bytes);
   Bytes trim_driver_pools(HeapLock& lock);
-  void retry_stuck(HeapLock& lock);
+  bool retry_stuck(HeapLock& lock);
+  bool work_would_help(const Climb& climb) const;
   bool wait_for_work(HeapLock& lock, const Climb& climb);
+  void reap_closed(HeapLock& lock);
   std::vector<Arena*> other_arenas(const Arena& mine) const;
   std::vector<Arena*> all_arenas() const;
   void fill_report(const OomReport& tried, DomainId domain, OomReport& report) const;
@@ -163,8 +170,10 @@ class BURSAR_EXPORT DeviceHeap {
   LiveTable live_;
   std::vector<OldMapping> old_mappings_;
   std::vector<Doomed> doomed_;
+  std::vector<DomainId> closed_;  ///< domains that still hold something
   std::vector<Block*> stuck_;  ///< places of quarantined extents that are still mapped
   std::size_t sweep_at_ = 64;
+  std::uint64_t gains_ = 0;  ///< how often memory has become free for others
   bool lost_ = false;
   Bytes requested_{};  ///< of all domains, for the common peak
   Bytes requested_peak_{};

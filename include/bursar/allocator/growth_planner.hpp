@@ -11,6 +11,7 @@
 #pragma once
 
 #include <span>
+#include <unordered_set>
 #include <vector>
 
 #include <bursar/allocator/allocator_options.hpp>
@@ -20,6 +21,8 @@
 
 namespace bursar {
 inline namespace v0 {
+
+using ExtentSet = std::unordered_set<const Extent*>;
 
 /// What is asked of the heap, checked and rounded.
 struct Request {
@@ -48,9 +51,9 @@ class BURSAR_EXPORT GrowthPlanner {
 
   /// Idle extents that may leave their place now or, where `alias_for` names a stream, while that
   /// stream's own work still runs; none inside `avoid`, none of more than `most` pages, until
-  /// `bytes` are found. They are set aside.
+  /// `bytes` are found, and none of `held`. They are set aside.
   void collect(BlockMap& map, StreamSlot alias_for, VaRange avoid, PageCount most, Bytes bytes,
-               std::vector<MoveSource>& out) const;
+               std::vector<MoveSource>& out, const ExtentSet* held = nullptr) const;
 
  private:
   struct Place {
@@ -58,6 +61,7 @@ class BURSAR_EXPORT GrowthPlanner {
     DeviceAddress begin{};
     Bytes new_bytes = Bytes::max();
   };
+  struct Run;
   Place best_place(const BlockMap& map, const Request& request) const;
   void try_run(Block* first, Block* last, const Request& request, Place& best) const;
   Place dedicated_place(const BlockMap& map, const Request& request) const;

@@ -93,7 +93,7 @@ class BURSAR_EXPORT BlockMap {
     }
   }
 
-  /// Cover, states, indexes, sums and backing agree. `slots`: streams' slots are below this.
+  /// Cover, states, indexes, sums and backing agree.
   result<void> validate() const;
 
  private:

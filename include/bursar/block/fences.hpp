@@ -28,8 +28,9 @@ class BURSAR_EXPORT Fences {
 
   /// Fences everything freed so far on `stream`, which the caller of this very call named. Does
   /// nothing when nothing needs one, or while the stream is being captured (the frees join the next
-  /// fence). The heap lock is dropped meanwhile.
-  result<void> record(HeapLock& lock, StreamRef stream, StreamSlot slot);
+  /// fence). The heap lock is dropped meanwhile. `last`: no work follows, so the stream is retired
+  /// and the fence covers what is freed from now on too, also while it is being recorded.
+  result<void> record(HeapLock& lock, StreamRef stream, StreamSlot slot, bool last = false);
   /// Asks the oldest fences; returns the slots of streams whose passed batch has advanced. Returns
   /// at once when another thread is asking. The heap lock is dropped meanwhile.
   std::vector<StreamSlot> poll(HeapLock& lock);

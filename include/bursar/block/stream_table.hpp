@@ -73,6 +73,11 @@ class StreamTable {
     return point.slot == kAnyStream || at(point.slot).passed_batch >= point.batch;
   }
 
+  /// `point`, or everybody's once it has passed and there is somebody else.
+  FencePoint settled(FencePoint point) const {
+    return count() > 1 && passed(point) ? FencePoint{} : point;
+  }
+
   /// Streams known.
   std::size_t count() const { return slots_.size(); }
   /// Slots are below this.

@@ -36,8 +36,11 @@ class BURSAR_EXPORT ExtentPool {
   /// The largest spare extent of at most `most` pages, now paid by `domain`; null when there is
   /// none or `domain` may not pay it.
   Extent* take_spare(const VmmLock& lock, PageCount most, DomainId domain);
-  /// Moves the charge of an extent to another domain, or refuses with over_budget.
-  result<void> charge_to(const VmmLock& lock, Extent& extent, DomainId domain);
+  /// What `domain` must pay to take the extent over; over_budget when it may not. Dropping it
+  /// changes nothing; `move_charge` is what takes the extent over.
+  result<ExtentReservation> reserve_charge(const VmmLock& lock, const Extent& extent,
+                                           DomainId domain);
+  void move_charge(const VmmLock& lock, Extent& extent, DomainId domain, ExtentReservation paid);
   /// Keeps an unmapped extent for later.
   void keep_spare(const VmmLock& lock, Extent& extent);
   /// Gives an unmapped extent back to the driver. Where the driver refuses, it is quarantined.
