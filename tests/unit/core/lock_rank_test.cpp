@@ -4,8 +4,8 @@
 
 #include <bursar/core/lock_rank.hpp>
 
-#include "dies.hpp"
 #include "support/catch.hpp"
+#include "support/dies.hpp"
 
 using namespace bursar;
 using bursar::test::dies;

@@ -7,8 +7,8 @@
 #include <bursar/core/lock_rank.hpp>
 #include <bursar/core/log.hpp>
 
-#include "dies.hpp"
 #include "support/catch.hpp"
+#include "support/dies.hpp"
 
 using namespace bursar;
 

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <csignal>
+#include <cstdio>
 
 namespace bursar::test {
 
@@ -14,7 +15,7 @@ bool dies(Code&& code) {
   const pid_t child = fork();
   if (child == 0) {
     std::signal(SIGABRT, SIG_DFL);  // Catch2 and the sanitizers would report it
-    if (!freopen("/dev/null", "w", stderr)) _exit(2);
+    if (!std::freopen("/dev/null", "w", stderr)) _exit(2);
     code();
     _exit(0);
   }

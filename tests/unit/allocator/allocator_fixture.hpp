@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// The suite that every kind of device must pass: a CachingAllocator over a simulated device, at
+// each capability level and with one device or two. Tests use the last device.
+#pragma once
+
+#include <memory>
+
+#include <bursar/allocator/caching_allocator.hpp>
+#include <bursar/allocator/out_of_memory.hpp>
+#include <bursar/driver/sim_driver.hpp>
+
+#include "unit/allocator/printing.hpp"
+
+namespace bursar::test {
+
+using namespace bursar::literals;
+
+struct Shape {
+  CapabilityLevel level = CapabilityLevel::full;
+  int devices = 1;
+};
+
+/// Runs the test case once for each kind of device.
+inline Shape any_shape() {
+  return GENERATE(Shape{CapabilityLevel::full, 1}, Shape{CapabilityLevel::full, 2},
+                  Shape{CapabilityLevel::no_aliases, 1}, Shape{CapabilityLevel::no_aliases, 2},
+                  Shape{CapabilityLevel::no_vmm, 1}, Shape{CapabilityLevel::no_vmm, 2});
+}
+/// The same for devices that can map.
+inline Shape any_vmm_shape() {
+  return GENERATE(Shape{CapabilityLevel::full, 1}, Shape{CapabilityLevel::full, 2},
+                  Shape{CapabilityLevel::no_aliases, 1});
+}
+
+inline SimOptions sim_options(Shape shape, Bytes capacity) {
+  SimOptions options;
+  options.devices = shape.devices;
+  options.capacity = capacity;
+  options.capability = shape.level;
+  options.detector = true;
+  return options;
+}
+
+/// requested <= live <= reserved, and the parts are the whole.
+inline bool adds_up(const AllocatorStats& s) {
+  return s.requested <= s.live && s.live <= s.reserved &&
+         s.reserved == s.live + s.idle + s.pending + s.spare + s.slack + s.quarantine;
+}
+
+template <class T>
+ErrorKind kind_of(const result<T>& r) {
+  REQUIRE_FALSE(r.ok());
+  return r.failure().kind;
+}
+
+class AllocatorFixture {
+ public:
+  explicit AllocatorFixture(Shape shape = {}, AllocatorOptions options = {},
+                            Bytes capacity = 256_MiB)
+      : driver(std::make_shared<SimDriver>(sim_options(shape, capacity))),
+        device{shape.devices - 1},
+        allocator(driver, options) {}
+
+  AllocateOptions on(StreamHandle stream, DomainId domain = kDefaultDomain) const {
+    AllocateOptions options;
+    options.stream = stream;
+    options.domain = domain;
+    options.device = device;
+    return options;
+  }
+  AllocateOptions with(BlockFlags flags) const {
+    AllocateOptions options = on(a);
+    options.flags = flags;
+    return options;
+  }
+  /// A block on stream `a`.
+  void* get(Bytes bytes) { return allocator.allocate(bytes.count, on(a)); }
+  void* get(Bytes bytes, StreamHandle stream, DomainId domain = kDefaultDomain) {
+    return allocator.allocate(bytes.count, on(stream, domain));
+  }
+  result<void*> ask(Bytes bytes, StreamHandle stream, DomainId domain = kDefaultDomain) {
+    return allocator.try_allocate(bytes.count, on(stream, domain));
+  }
+  void free(void* block) { allocator.deallocate(block); }
+  DomainId domain(Bytes limit = Bytes::max()) {
+    return *allocator.create_domain({.name = "d", .limit = limit});
+  }
+
+  /// The GPU works on `stream` for so long.
+  void work(StreamHandle stream, std::int64_t ms) {
+    driver->launch(stream, milliseconds(ms), {}, device);
+  }
+  /// The same, using a block; each block has a generation of its own.
+  void use(StreamHandle stream, void* block, Bytes bytes, std::uint64_t generation,
+           std::int64_t ms) {
+    const SimAccess access{to_address(block), bytes, generation};
+    driver->launch(stream, milliseconds(ms), {&access, 1}, device);
+  }
+  void pass(std::int64_t ms) { driver->sleep_for(milliseconds(ms)); }
+  /// Takes note of what the GPU has done, and changes nothing else.
+  void look() { (void)allocator.trim(Bytes::max(), device); }
+
+  AllocatorStats stats() const { return allocator.stats(device); }
+  AllocatorStats stats(DomainId domain) const { return allocator.domain_stats(domain, device); }
+  std::uint64_t calls(DriverCall call) const { return driver->meter().read().count(call); }
+  /// Driver calls that create, move or release memory.
+  std::uint64_t memory_calls() const {
+    return calls(DriverCall::create) + calls(DriverCall::map) + calls(DriverCall::set_access) +
+           calls(DriverCall::unmap) + calls(DriverCall::release) + calls(DriverCall::reserve);
+  }
+  std::uint64_t all_calls() const {
+    std::uint64_t sum = 0;
+    for (const std::uint64_t n : driver->meter().read().calls) sum += n;
+    return sum;
+  }
+
+  std::shared_ptr<SimDriver> driver;
+  DeviceId device;
+  StreamHandle a = driver->create_stream(device);
+  StreamHandle b = driver->create_stream(device);
+  CachingAllocator allocator;
+};
+
+/// True when a driver has got everything back.
+inline bool nothing_left(const SimDriver& driver) {
+  return driver.extent_bytes() == 0_B && driver.mapping_count() == 0 &&
+         driver.reserved_addresses() == 0_B && driver.event_count() == 0;
+}
+
+}  // namespace bursar::test

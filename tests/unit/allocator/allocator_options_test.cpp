@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// BURSAR_CONF: every key, and every way to get it wrong.
+#include <bursar/allocator/allocator_options.hpp>
+
+#include <cstdlib>
+#include <string>
+
+#include "unit/allocator/printing.hpp"
+
+namespace bursar::test {
+
+using namespace bursar::literals;
+
+TEST_CASE("every key sets its field", "[allocator][options]") {
+  const auto parsed = parse_options(
+      "max_extent:64MiB,small_limit:512KiB,growth_divisor:7,extent_share:3,fence_batch:9,"
+      "fence_bytes:4MiB,address_factor:2,alias_moves:off,wait_limit:15");
+  REQUIRE(parsed.ok());
+  CHECK(parsed->max_extent == 64_MiB);
+  CHECK(parsed->small_limit == 512_KiB);
+  CHECK(parsed->growth_divisor == 7);
+  CHECK(parsed->extent_share == 3);
+  CHECK(parsed->fence_batch == 9);
+  CHECK(parsed->fence_bytes == 4_MiB);
+  CHECK(parsed->address_factor == 2);
+  CHECK_FALSE(parsed->alias_moves);
+  CHECK(parsed->wait_limit == milliseconds(15));
+}
+
+TEST_CASE("an empty text changes nothing", "[allocator][options]") {
+  AllocatorOptions base;
+  base.fence_batch = 5;
+  CHECK(parse_options("", base)->fence_batch == 5);
+  CHECK(parse_options("alias_moves:on", base)->fence_batch == 5);
+}
+
+TEST_CASE("the last of two values of a key counts", "[allocator][options]") {
+  CHECK(parse_options("fence_batch:5,fence_batch:6")->fence_batch == 6);
+}
+
+TEST_CASE("a text that is not understood is refused whole", "[allocator][options]") {
+  const std::string bad =
+      GENERATE(as<std::string>{}, "max_extents:2MiB", "max_extent", "max_extent:", "max_extent:two",
+               "max_extent:2MB", "fence_batch:-1", "fence_batch:1.5", "fence_batch:5000000000",
+               "alias_moves:yes", "wait_limit:1s", ":", ",", "fence_batch:5,,fence_batch:6",
+               "fence_batch: 5", "fence_batch:5 ", "Fence_batch:5");
+  const auto parsed = parse_options(bad);
+  CAPTURE(bad);
+  REQUIRE_FALSE(parsed.ok());
+  CHECK(parsed.failure().kind == ErrorKind::invalid_argument);
+}
+
+TEST_CASE("values that make no sense are refused", "[allocator][options]") {
+  const std::string bad = GENERATE(as<std::string>{}, "max_extent:3MiB", "max_extent:0",
+                                   "max_extent:2GiB", "growth_divisor:0", "extent_share:0",
+                                   "fence_batch:0", "address_factor:0", "address_factor:65");
+  const auto parsed = parse_options(bad);
+  CAPTURE(bad);
+  REQUIRE_FALSE(parsed.ok());
+  CHECK(parsed.failure().kind == ErrorKind::invalid_argument);
+}
+
+TEST_CASE("a negative wait is refused", "[allocator][options]") {
+  AllocatorOptions options;
+  options.wait_limit = Duration{-1};
+  CHECK_FALSE(check_options(options).ok());
+  CHECK(check_options(AllocatorOptions{}).ok());
+}
+
+TEST_CASE("the environment is read through the same parser", "[allocator][options]") {
+  REQUIRE(setenv("BURSAR_CONF", "fence_batch:11", 1) == 0);
+  CHECK(options_from_environment()->fence_batch == 11);
+  REQUIRE(setenv("BURSAR_CONF", "nonsense", 1) == 0);
+  CHECK_FALSE(options_from_environment().ok());
+  REQUIRE(unsetenv("BURSAR_CONF") == 0);
+  CHECK(options_from_environment()->fence_batch == AllocatorOptions{}.fence_batch);
+}
+
+}  // namespace bursar::test
