@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// What the simulated GPU's work did to each byte, and in which order it may be.
 #include "sim_access_history.hpp"
 
 namespace bursar {

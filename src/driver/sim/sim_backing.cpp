@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Memory and addresses of the simulated device: pretended, or real through memfd.
 #include "sim_backing.hpp"
 
 #include <fcntl.h>

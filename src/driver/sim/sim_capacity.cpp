@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// How much of the simulated device's memory is taken, in one process.
 #include "sim_capacity.hpp"
 
 #include <atomic>

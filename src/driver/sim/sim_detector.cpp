@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Finds work that touches the same bytes unordered, and memory taken away under it.
 #include "sim_detector.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Driver calls that fail or take long on demand.
 #include "sim_faults.hpp"
 
 #include <algorithm>

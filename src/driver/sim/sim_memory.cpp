@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Extents, reservations and mappings, with the hardware's refusals.
 #include "sim_memory.hpp"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// What each driver call costs, as measured on an H200.
 #include "sim_prices.hpp"
 
 #include <algorithm>

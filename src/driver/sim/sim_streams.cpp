@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Virtual time of streams, events and captures.
 #include "sim_streams.hpp"
 
 #include <algorithm>
