@@ -37,3 +37,40 @@ if(BURSAR_BUILD_CLI)
     set(BURSAR_HAVE_CLI 1)
   endif()
 endif()
+
+# PyTorch, for `bursar replay` to compare with: its headers and libc10, as `pip install torch` has
+# them. The module is compiled once to see whether this version of it still offers what we call.
+set(BURSAR_TORCH AUTO CACHE STRING
+  "Build the comparison with PyTorch's allocator: ON fails without it, AUTO leaves it out")
+set_property(CACHE BURSAR_TORCH PROPERTY STRINGS AUTO ON OFF)
+set(BURSAR_HAVE_TORCH 0)
+if(BURSAR_HAVE_CUDA AND BURSAR_HAVE_CLI AND NOT BURSAR_TORCH STREQUAL "OFF")
+  find_program(BURSAR_TORCH_PYTHON python3 DOC "The Python that has PyTorch")
+  mark_as_advanced(BURSAR_TORCH_PYTHON)
+  set(torch "")
+  if(BURSAR_TORCH_PYTHON)
+    execute_process(
+      COMMAND ${BURSAR_TORCH_PYTHON} -c "import importlib.util as u; s = u.find_spec('torch')
+print(list(s.submodule_search_locations)[0] if s else '')"
+      OUTPUT_VARIABLE torch OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  endif()
+  if(torch AND EXISTS ${torch}/lib/libc10_cuda.so)
+    set(BURSAR_TORCH_INCLUDES ${torch}/include)
+    set(BURSAR_TORCH_LIBRARIES ${torch}/lib/libc10_cuda.so ${torch}/lib/libc10.so)
+    set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
+    set(includes ${BURSAR_TORCH_INCLUDES} ${CUDAToolkit_INCLUDE_DIRS})
+    try_compile(BURSAR_TORCH_COMPILES ${PROJECT_BINARY_DIR}/torch_compiles
+      SOURCES ${PROJECT_SOURCE_DIR}/src/replay/torch_peer.cpp
+      CMAKE_FLAGS "-DINCLUDE_DIRECTORIES=${includes}"
+      CXX_STANDARD 20)
+    unset(CMAKE_TRY_COMPILE_TARGET_TYPE)
+    if(BURSAR_TORCH_COMPILES)
+      set(BURSAR_HAVE_TORCH 1)
+      message(STATUS "PyTorch in ${torch}: building the comparison with its allocator")
+    endif()
+  endif()
+  if(BURSAR_TORCH STREQUAL "ON" AND NOT BURSAR_HAVE_TORCH)
+    message(FATAL_ERROR "BURSAR_TORCH is ON, but ${BURSAR_TORCH_PYTHON} has no PyTorch with CUDA "
+      "whose allocator src/replay/torch_peer.cpp compiles with")
+  endif()
+endif()

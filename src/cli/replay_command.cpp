@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `bursar replay`: options in, a table and perhaps JSON out.
+// `bursar replay`: options in, a table and perhaps files out.
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
@@ -19,6 +19,7 @@
 #include "command.hpp"
 #include "progress_bar.hpp"
 #include "replay/cuda_device.hpp"
+#include "replay/html_report.hpp"
 #include "replay/replay.hpp"
 #include "replay/replay_report.hpp"
 #include "replay/sim_device.hpp"
@@ -36,9 +37,9 @@ constexpr const char* kDescription =
     "simulation of the driver included.";
 
 constexpr const char* kFooter =
-    "Allocators: bursar; on a GPU also cuda_malloc and cuda_async; on sim segment_cache, a "
-    "stand-in\n"
-    "for the segment caching of today's frameworks. bursar takes its options from BURSAR_CONF.\n"
+    "Allocators: bursar; on a GPU also cuda_malloc and cuda_async, in a build with PyTorch also\n"
+    "torch and torch_expandable; on sim segment_cache, a stand-in for the segment caching of\n"
+    "today's frameworks. bursar takes its options from BURSAR_CONF.\n"
     "A pass that runs out of memory ends there; its row says so, and the exit code is 0.\n"
     "Exit codes: 0 done, 1 something failed, 2 the request or its input is unusable.";
 
@@ -50,6 +51,7 @@ struct ReplayRequest {
   bool concurrent = false;
   double gpu_lag_ms = 0;
   std::string json;
+  std::string html;
   std::vector<std::string> paths;
 };
 
@@ -103,46 +105,69 @@ std::vector<Trace> read_traces(const std::vector<std::string>& paths) {
   return traces;
 }
 
+/// What all replays came to.
+struct Outcome {
+  std::vector<ReplayRow> rows;
+  std::vector<ReplayPicture> pictures;  ///< one for traces replayed together, where asked for
+};
+
 /// Replays `traces` together with each of `allocators`.
 void replay_together(std::span<const Trace> traces, const std::vector<std::string>& allocators,
-                     const DeviceSource& source, int passes, std::vector<ReplayRow>& rows) {
+                     const DeviceSource& source, const ReplayRequest& request, Outcome& outcome) {
+  std::optional<PictureWatch> watch;
+  if (!request.html.empty()) watch.emplace(traces, request.passes);
   for (const std::string& allocator : allocators) {
     ProgressBar bar(
         fmt::format("{}{}: {}", traces[0].name, traces.size() > 1 ? "+..." : "", allocator));
     ReplayOptions options;
-    options.passes = passes;
+    options.passes = request.passes;
+    options.watch = watch ? &*watch : nullptr;
     options.progress = [&](std::uint64_t done, std::uint64_t total) { bar.show(done, total); };
     const std::unique_ptr<ReplayDevice> device = source.open();
     const std::unique_ptr<ReplayTarget> target = device->make_target(allocator);
     for (ReplayRow& row : replay(traces, *device, *target, options)) {
-      rows.push_back(std::move(row));
+      outcome.rows.push_back(std::move(row));
     }
   }
+  if (watch) outcome.pictures.push_back(watch->picture());
 }
 
-std::ofstream open_output(const std::string& path) {
-  std::ofstream file(path);
-  if (!file) throw BadRequest(fmt::format("cannot write {}", path));
-  return file;
-}
+/// A file to be written last, opened first: better refused before the replay than after.
+class Output {
+ public:
+  explicit Output(const std::string& path) : path_(path) {
+    if (path_.empty()) return;
+    file_.open(path_);
+    if (!file_) throw BadRequest(fmt::format("cannot write {}", path_));
+  }
+
+  bool wanted() const { return file_.is_open(); }
+  void write(const std::string& text) {
+    file_ << text << std::flush;
+    if (!file_) throw std::runtime_error(fmt::format("cannot write {}", path_));
+  }
+
+ private:
+  std::string path_;  ///< empty: not wanted
+  std::ofstream file_;
+};
 
 void run_replay(const ReplayRequest& request) {
   const DeviceSource source(request);
   const std::vector<std::string> allocators = choose_allocators(request, *source.open());
   const std::vector<Trace> traces = read_traces(request.paths);
-  std::optional<std::ofstream> json;
-  if (!request.json.empty()) json = open_output(request.json);
+  Output json(request.json);
+  Output html(request.html);
 
-  std::vector<ReplayRow> rows;
+  Outcome outcome;
   const std::span<const Trace> all(traces);
   const std::size_t together = request.concurrent ? traces.size() : 1;
   for (std::size_t i = 0; i < traces.size(); i += together) {
-    replay_together(all.subspan(i, together), allocators, source, request.passes, rows);
+    replay_together(all.subspan(i, together), allocators, source, request, outcome);
   }
-  fmt::print("{}", to_table(rows));
-  if (!json) return;
-  *json << to_json(rows) << std::flush;
-  if (!*json) throw std::runtime_error(fmt::format("cannot write {}", request.json));
+  fmt::print("{}", to_table(outcome.rows));
+  if (json.wanted()) json.write(to_json(outcome.rows));
+  if (html.wanted()) html.write(to_html(outcome.rows, outcome.pictures));
 }
 
 void set_capacity(ReplayRequest& request, const std::string& text) {
@@ -188,6 +213,11 @@ void add_replay_command(CLI::App& app) {
       ->check(CLI::Range(0.0, 1e9))
       ->type_name("MS");
   command->add_option("--json", request->json, "also write the rows to this file")
+      ->type_name("FILE");
+  command
+      ->add_option("--html", request->html,
+                   "also write a page: rows, bytes over time, and bursar's addresses at the "
+                   "requested peak")
       ->type_name("FILE");
   command->add_option("TRACE", request->paths, "logs to replay")->required()->type_name("");
   command->callback([request] { run_replay(*request); });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device 0 through the CUDA runtime: streams for the replay, and the allocators to compare with.
+// Device 0 through the CUDA runtime: streams for the replay, and allocators to compare with: those
+// of CUDA, and PyTorch's where it is.
 #include "cuda_device.hpp"
 
 #include <utility>
@@ -8,6 +9,7 @@
 
 #include "cuda_runtime_target.hpp"
 #include "driver_target.hpp"
+#include "torch_target.hpp"
 
 namespace bursar {
 inline namespace v0 {
@@ -20,11 +22,14 @@ class CudaDevice final : public ReplayDevice {
 
   std::string name() const override { return driver_->device_info(DeviceId{}).name; }
   std::vector<std::string_view> allocators() const override {
-    return {"bursar", "cuda_malloc", "cuda_async"};
+    if (!torch_) return {"bursar", "cuda_malloc", "cuda_async"};
+    return {"bursar", "cuda_malloc", "cuda_async", "torch", "torch_expandable"};
   }
   std::unique_ptr<ReplayTarget> make_target(std::string_view allocator) override {
     if (allocator == "cuda_malloc") return std::make_unique<CudaMallocTarget>();
     if (allocator == "cuda_async") return std::make_unique<CudaAsyncTarget>();
+    if (allocator == "torch") return make_torch_target(*torch_, false);
+    if (allocator == "torch_expandable") return make_torch_target(*torch_, true);
     return make_bursar_target(driver_, limit_);
   }
   StreamHandle create_stream() override {
@@ -47,6 +52,7 @@ class CudaDevice final : public ReplayDevice {
 
   std::shared_ptr<Driver> driver_;
   std::optional<Bytes> limit_;
+  const TorchPeer* torch_ = find_torch_peer();
 };
 
 }  // namespace

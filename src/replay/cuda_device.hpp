@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The replay on a GPU, with the two allocators that come with CUDA beside ours.
+// The replay on a GPU, with the two allocators that come with CUDA and PyTorch's beside ours.
 #pragma once
 
 #include <memory>

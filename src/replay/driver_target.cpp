@@ -45,6 +45,7 @@ class BursarTarget final : public ReplayTarget {
     return allocator_.try_deallocate(block, stream);
   }
   result<void> validate() const override { return allocator_.validate(); }
+  std::optional<Snapshot> snapshot() const override { return allocator_.snapshot(); }
   CallMeter& meter() noexcept override { return allocator_.driver().meter(); }
 
  private:

@@ -18,12 +18,6 @@ namespace {
 
 constexpr std::uint64_t kProgressStep = 4096;
 
-std::string joined_names(std::span<const Trace> traces) {
-  std::string names;
-  for (const Trace& trace : traces) names += (names.empty() ? "" : "+") + trace.name;
-  return names;
-}
-
 MeterReading since(const MeterReading& before, MeterReading now) {
   for (std::size_t i = 0; i < kDriverCallCount; ++i) {
     now.calls[i] -= before.calls[i];
@@ -58,8 +52,10 @@ class Replay {
     target_.meter().reset_peak();
     const MeterReading before = target_.meter().read();
     device_.start_pass();
+    if (options_.watch != nullptr) options_.watch->pass_begins(pass, target_);
     if (!order_.empty()) threads_.run(order_);
     row_.driver = since(before, target_.meter().read());
+    row_.driver_timed = target_.times_driver();
     row_.allocator_time = timer_.total();
     describe();
     free_held();
@@ -83,7 +79,7 @@ class Replay {
       } else if (!allocate(stretch.trace, event)) {
         return false;
       }
-      count_operation();
+      count_operation(event);
     }
     return true;
   }
@@ -125,8 +121,11 @@ class Replay {
     }
   }
 
-  void count_operation() {
+  void count_operation(const TraceEvent& event) {
     ++row_.operations;
+    if (options_.watch != nullptr) {
+      options_.watch->event_done({row_.pass, row_.operations, event.time, target_, streams_});
+    }
     if (!options_.progress || row_.operations % kProgressStep != 0) return;
     const auto passes = static_cast<std::uint64_t>(options_.passes);
     const auto passes_done = static_cast<std::uint64_t>(row_.pass - 1);

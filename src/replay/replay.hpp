@@ -10,6 +10,7 @@
 
 #include "replay_device.hpp"
 #include "replay_row.hpp"
+#include "replay_watch.hpp"
 #include "trace.hpp"
 
 namespace bursar {
@@ -19,6 +20,7 @@ struct ReplayOptions {
   int passes = 1;
   /// Told now and then how many of all events are done; on any thread, one at a time.
   std::function<void(std::uint64_t done, std::uint64_t total)> progress;
+  ReplayWatch* watch = nullptr;  ///< may be null
 };
 
 /// The allocator or the device failed in a way that is not want of memory; what() says where.

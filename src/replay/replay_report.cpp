@@ -49,7 +49,7 @@ Cells cells_of(const ReplayRow& row) {
           mebibytes(row.reserved_peak()),
           fmt::format("{:.4f}", row.utilization()),
           std::to_string(calls),
-          fmt::format("{:.2f} ms", as_us(row.driver.total_time()) / 1e3),
+          row.driver_timed ? fmt::format("{:.2f} ms", as_us(row.driver.total_time()) / 1e3) : "-",
           fmt::format("{:.0f}", row.ns_per_operation()),
           completed};
 }
@@ -80,6 +80,8 @@ std::string to_json(std::span<const ReplayRow> rows) {
   for (const ReplayRow& row : rows) {
     nlohmann::ordered_json calls;
     for (const DriverCall call : kReportedCalls) calls[to_string(call)] = row.driver.count(call);
+    const nlohmann::ordered_json driver_time =
+        row.driver_timed ? nlohmann::ordered_json(as_us(row.driver.total_time())) : nullptr;
     array.push_back({{"trace", row.trace},
                      {"allocator", row.allocator},
                      {"device", row.device},
@@ -90,7 +92,7 @@ std::string to_json(std::span<const ReplayRow> rows) {
                      {"operations", row.operations},
                      {"ns_per_operation", row.ns_per_operation()},
                      {"driver_calls", calls},
-                     {"driver_time_us", as_us(row.driver.total_time())},
+                     {"driver_time_us", driver_time},
                      {"trace_duration_us", as_us(row.trace_duration)},
                      {"completed", !row.ran_out.has_value()}});
   }

@@ -16,7 +16,7 @@ std::string to_table(std::span<const ReplayRow> rows);
 /// An array with an object a row; sizes in bytes, times in microseconds, ended by a line end. Keys:
 /// trace, allocator, device, pass, requested_peak_bytes, reserved_peak_bytes, utilization,
 /// operations, ns_per_operation, driver_calls {create, map, set_access, unmap, release},
-/// driver_time_us, trace_duration_us, completed.
+/// driver_time_us (null where nobody knows it), trace_duration_us, completed.
 std::string to_json(std::span<const ReplayRow> rows);
 
 }  // namespace v0

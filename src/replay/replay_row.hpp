@@ -27,6 +27,7 @@ struct ReplayRow {
   std::uint64_t operations = 0;  ///< events replayed
   Duration allocator_time{};     ///< real time inside the allocator, all threads
   MeterReading driver{};         ///< of this pass: calls and their time; reserved bytes at its end
+  bool driver_timed = true;      ///< false: nobody knows the time of those calls
   Duration trace_duration{};
   std::optional<RanOut> ran_out;  ///< nothing: the pass was completed
 

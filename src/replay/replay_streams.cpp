@@ -2,6 +2,7 @@
 // Handles are resolved here, once, and retired before they dangle.
 #include "replay_streams.hpp"
 
+#include <algorithm>
 #include <string>
 
 #include <bursar/core/log.hpp>
@@ -29,6 +30,18 @@ ReplayStreams::ReplayStreams(std::span<const Trace> traces, ReplayDevice& device
 }
 
 ReplayStreams::~ReplayStreams() { destroy(); }
+
+std::optional<TraceStream> ReplayStreams::find(StreamId id) const {
+  const auto found = std::find_if(streams_.begin(), streams_.end(), [id](const StreamRef& stream) {
+    return stream.resolved() && stream.id == id;
+  });
+  if (found == streams_.end()) return std::nullopt;
+  const auto at = static_cast<std::size_t>(found - streams_.begin());
+  // The last trace that begins at or before it: a trace without streams begins where the next does.
+  const auto after = std::upper_bound(first_.begin(), first_.end(), at);
+  const auto trace = static_cast<std::size_t>(after - first_.begin()) - 1;
+  return TraceStream{trace, static_cast<std::uint32_t>(at - first_[trace])};
+}
 
 void ReplayStreams::destroy() noexcept {
   device_.synchronize();

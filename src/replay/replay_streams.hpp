@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -12,6 +13,12 @@
 
 namespace bursar {
 inline namespace v0 {
+
+/// Which stream of which trace.
+struct TraceStream {
+  std::size_t trace = 0;
+  std::uint32_t stream = 0;
+};
 
 class ReplayStreams {
  public:
@@ -25,6 +32,8 @@ class ReplayStreams {
   StreamRef at(std::size_t trace, std::uint32_t stream) const {
     return streams_[first_[trace] + stream];
   }
+  /// Nothing for an id that is none of them, or where the target resolves no ids.
+  std::optional<TraceStream> find(StreamId id) const;
 
  private:
   void destroy() noexcept;

@@ -5,6 +5,9 @@
 // that no allocator reports about itself.
 #pragma once
 
+#include <optional>
+
+#include <bursar/allocator/snapshot.hpp>
 #include <bursar/core/result.hpp>
 #include <bursar/driver/call_meter.hpp>
 #include <bursar/driver/stream_ref.hpp>
@@ -35,7 +38,11 @@ class ReplayTarget {
   /// told what the driver holds for them.
   virtual void observe() noexcept {}
   virtual result<void> validate() const { return {}; }
+  /// Where everything lies, for targets that can tell.
+  virtual std::optional<Snapshot> snapshot() const { return std::nullopt; }
   virtual CallMeter& meter() noexcept = 0;
+  /// False where the meter counts calls and bytes, but nobody can tell how long the calls took.
+  virtual bool times_driver() const noexcept { return true; }
 };
 
 }  // namespace v0

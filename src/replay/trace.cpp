@@ -94,5 +94,11 @@ Trace read_trace(const std::string& path) {
   return builder.finish(std::filesystem::path(path).filename().string());
 }
 
+std::string joined_names(std::span<const Trace> traces) {
+  std::string names;
+  for (const Trace& trace : traces) names += (names.empty() ? "" : "+") + trace.name;
+  return names;
+}
+
 }  // namespace v0
 }  // namespace bursar

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -55,6 +56,9 @@ class TraceError : public std::runtime_error {
 /// decimal or hexadecimal (0x...); `(nil)` and 0x0 are null, where an allocation of zero bytes and
 /// a free are no events. The size of a free is not used.
 Trace read_trace(const std::string& path);
+
+/// The names of traces that are replayed together, joined with `+`.
+std::string joined_names(std::span<const Trace> traces);
 
 }  // namespace v0
 }  // namespace bursar

@@ -4,6 +4,7 @@
 #include "support/scratch_file.hpp"
 
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -157,6 +158,33 @@ TEST_CASE("a JSON file that cannot be written is refused before the replay", "[c
   const ScratchFile trace(growing_log());
   check_refused(kSim + "--json /no/such/folder/rows.json " + trace.path(),
                 "bursar: cannot write /no/such/folder/rows.json");
+}
+
+TEST_CASE("a page is written beside the table", "[cli][replay]") {
+  const ScratchFile trace(growing_log());
+  const ScratchFile html("", ".html");
+  const CliRun run =
+      run_cli("replay --device sim --allocator all --html " + html.path() + " " + trace.path());
+  CHECK(run.exit_code == 0);
+  CHECK_THAT(run.out, Catch::Matchers::StartsWith("trace"));
+  std::ifstream file(html.path());
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  CHECK_THAT(page, Catch::Matchers::StartsWith("<!DOCTYPE html>"));
+  CHECK(page.find(trace.name()) != std::string::npos);
+  CHECK_THAT(page, Catch::Matchers::EndsWith("</html>\n"));
+}
+
+TEST_CASE("a page that cannot be written is refused before the replay", "[cli][replay]") {
+  const ScratchFile trace(growing_log());
+  check_refused(kSim + "--html /no/such/folder/page.html " + trace.path(),
+                "bursar: cannot write /no/such/folder/page.html");
+}
+
+TEST_CASE("a page that does not fit on its disk is a failure", "[cli][replay]") {
+  const ScratchFile trace(growing_log());
+  const CliRun run = run_cli(kSim + "--html /dev/full " + trace.path());
+  CHECK(run.exit_code == 1);
+  CHECK(run.err == "bursar: cannot write /dev/full\n");
 }
 
 TEST_CASE("bad options in BURSAR_CONF are a bad request", "[cli][replay]") {

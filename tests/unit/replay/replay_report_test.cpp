@@ -73,6 +73,16 @@ TEST_CASE("JSON rows carry the figures in the units of their names", "[replay][r
   CHECK(json["completed"] == true);
 }
 
+TEST_CASE("a driver time that nobody knows is null and a dash", "[replay][report]") {
+  ReplayRow row = sample_row();
+  row.driver_timed = false;
+  const auto json = nlohmann::json::parse(to_json(std::vector<ReplayRow>{row}))[0];
+  CHECK(json["driver_time_us"].is_null());
+  CHECK(json["driver_calls"]["create"] == 5);
+  CHECK(to_table(std::vector<ReplayRow>{row}).find("     11            -     12  yes") !=
+        std::string::npos);
+}
+
 TEST_CASE("no rows are an empty array", "[replay][report]") {
   CHECK(nlohmann::json::parse(to_json({})) == nlohmann::json::array());
 }

@@ -8,37 +8,19 @@
 #include <utility>
 #include <vector>
 
+#include "made_trace.hpp"
 #include "replay/driver_target.hpp"
 #include "replay/replay.hpp"
 #include "replay/sim_device.hpp"
 
 using namespace bursar;
 using namespace bursar::literals;
+using bursar::test::kAllocate;
+using bursar::test::kFree;
+using bursar::test::Step;
+using bursar::test::trace_of;
 
 namespace {
-
-struct Step {
-  int ms;
-  TraceAction action;
-  std::uint32_t block;
-  Bytes size{};
-  std::uint32_t stream = 0;
-};
-constexpr TraceAction kAllocate = TraceAction::allocate;
-constexpr TraceAction kFree = TraceAction::free;
-
-/// Blocks must be numbered in the order of their allocation.
-Trace trace_of(std::string name, const std::vector<Step>& steps) {
-  Trace trace;
-  trace.name = std::move(name);
-  for (const Step& step : steps) {
-    const auto line = static_cast<std::uint32_t>(trace.events.size() + 2);
-    trace.events.push_back({milliseconds(step.ms), step.block, step.stream, line, step.action});
-    trace.stream_count = std::max<std::size_t>(trace.stream_count, step.stream + 1);
-    if (step.action == kAllocate) trace.block_sizes.push_back(step.size);
-  }
-  return trace;
-}
 
 std::vector<ReplayRow> replay_on(SimDevice& device, const std::vector<Trace>& traces,
                                  int passes = 1, const char* allocator = "segment_cache") {
@@ -104,11 +86,7 @@ class ShrinkingTarget final : public RecordingTarget {
   Bytes held_{};
 };
 
-const Trace kSmall = trace_of("small.csv", {{0, kAllocate, 0, 3_MiB},
-                                            {1, kAllocate, 1, 600_KiB},
-                                            {2, kFree, 0},
-                                            {3, kAllocate, 2, 30_MiB},
-                                            {9, kFree, 1}});
+const Trace kSmall = bursar::test::small_trace();
 
 }  // namespace
 
