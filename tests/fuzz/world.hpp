@@ -42,7 +42,8 @@ class World {
 
   /// Does one step and checks everything. Throws a Finding.
   void run(const Operation& operation);
-  /// Gives every block back: all memory must be reclaimable, and nothing be left in the driver.
+  /// Gives every block back, then the allocator: all memory must be reclaimable while it lives, and
+  /// nothing be left in the driver after it. Throws a Finding. Nothing may be run afterwards.
   void finish();
 
  private:
@@ -64,13 +65,14 @@ class World {
     Bytes asked{};
     Bytes usable{};
     std::uint64_t generation = 0;
-    std::size_t home = 0;        ///< kGone: its stream was destroyed
-    EventHandle home_done{};     ///< then: the end of that stream
+    std::size_t home = 0;     ///< kGone: its stream was destroyed
+    EventHandle home_done{};  ///< then: the end of that stream
     DomainId domain{};
   };
 
   // world_steps.cpp
   void step(const Operation& operation);
+  void step_inside(const Operation& operation);
   void allocate(const Operation& operation);
   void deallocate(const Operation& operation);
   void deallocate_elsewhere(const Operation& operation);
@@ -79,18 +81,20 @@ class World {
   void replace_stream(std::size_t index);
   void many_streams();
   void inject_fault(const Operation& operation);
-  void replace_domain(std::size_t index, std::uint32_t limit_pages);
+  void set_limit(std::size_t index, Bytes limit);
+  void replace_domain(std::size_t index, Bytes limit);
   void toggle_capture(std::size_t index);
   void bad_pointer(const Operation& operation);
 
   // world.cpp: the program's side
   std::optional<Live> take(std::size_t index);
-  void put_back(Live block);
+  void put_back(const Live& block);
+  void give_back(const Live& block);
   StreamRef name(std::size_t index, bool raw);
   void launch(std::size_t stream, const Live& block, Duration duration);
   bool order_after_home(std::size_t stream, const Live& block);
   EventHandle event_on(StreamHandle stream);
-  void enter(std::byte* pointer, Bytes asked, const AllocateOptions& options, std::size_t home);
+  const Live& enter(void* pointer, Bytes asked, const AllocateOptions& options, std::size_t home);
   void fill(const Live& block) const;
   void verify(const Live& block) const;
 
@@ -101,6 +105,8 @@ class World {
   void check() const;
   void check_detector() const;
   void check_books() const;
+  void check_domains() const;
+  void reclaim_everything();
   void check_leaks() const;
 
   Setup setup_;
@@ -113,11 +119,11 @@ class World {
   std::vector<EventHandle> events_;
   std::uint64_t generation_ = 0;
   std::size_t domains_made_ = 0;
-  bool faulty_ = false;       ///< a fault may strike, or has and was not undone yet
-  bool interleave_ = false;   ///< the next operation waits for a call on events
-  bool inside_ = false;       ///< a step happens inside another
-  bool inside_failed_ = false;
-  Finding inside_finding_;
+  bool faulty_ = false;      ///< a fault may strike, or has and was not undone yet
+  bool interleave_ = false;  ///< the next operation waits for a call on events
+  bool inside_ = false;      ///< a step happens inside another
+  std::optional<Finding> found_inside_;
+  std::size_t retiring_ = kGone;  ///< the stream that is being retired: it gets no work
 };
 
 /// Runs the whole program that `bytes` spell; the first thing found, if any.
