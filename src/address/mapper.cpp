@@ -40,6 +40,17 @@ result<void> Mapper::map(const VmmLock& lock, Extent& extent, DeviceAddress addr
   return why;
 }
 
+result<void> Mapper::map_view(const VmmLock& lock, Extent& extent, DeviceAddress address,
+                              bool& stuck) {
+  BURSAR_CHECK(1, lock.held() && extent.state == ExtentState::mapped);
+  error why;
+  const Outcome outcome = try_map(extent, address, why);
+  stuck = outcome == Outcome::stuck;
+  if (outcome != Outcome::undone) ++extent.old_mappings;
+  if (outcome != Outcome::done) return why;
+  return {};
+}
+
 result<void> Mapper::map_again(const VmmLock& lock, Extent& extent, DeviceAddress address,
                                bool& stuck) {
   BURSAR_CHECK(1, lock.held() && extent.state == ExtentState::mapped);

@@ -51,22 +51,63 @@ result<void> set_milliseconds(std::string_view value, Duration& field) {
   return {};
 }
 
+result<void> set_preset(std::string_view value, AllocatorOptions& options) {
+  const result<AllocatorOptions> chosen = preset_options(value, options);
+  if (!chosen) return chosen.failure();
+  options = *chosen;
+  return {};
+}
+
 result<void> set_field(std::string_view key, std::string_view value, AllocatorOptions& options) {
+  if (key == "preset") return set_preset(value, options);
   if (key == "max_extent") return set_size(value, options.max_extent);
   if (key == "small_limit") return set_size(value, options.small_limit);
   if (key == "growth_divisor") return set_number(value, options.growth_divisor);
   if (key == "extent_share") return set_number(value, options.extent_share);
+  if (key == "stitch_limit") return set_size(value, options.stitch_limit);
+  if (key == "max_views") return set_number(value, options.max_views);
+  if (key == "guard") return set_number(value, options.guard);
+  if (key == "wide_guard") return set_number(value, options.wide_guard);
+  if (key == "map_price") return set_number(value, options.map_price);
   if (key == "fence_batch") return set_number(value, options.fence_batch);
   if (key == "fence_bytes") return set_size(value, options.fence_bytes);
   if (key == "address_factor") return set_number(value, options.address_factor);
   if (key == "alias_moves") return set_switch(value, options.alias_moves);
   if (key == "wait_limit") return set_milliseconds(value, options.wait_limit);
   return bad(
-      "BURSAR_CONF: unknown key; known are max_extent, small_limit, growth_divisor, extent_share, "
-      "fence_batch, fence_bytes, address_factor, alias_moves, wait_limit");
+      "BURSAR_CONF: unknown key; known are preset, max_extent, small_limit, growth_divisor, "
+      "extent_share, stitch_limit, max_views, guard, wide_guard, map_price, fence_batch, "
+      "fence_bytes, address_factor, alias_moves, wait_limit");
 }
 
 }  // namespace
+
+result<AllocatorOptions> preset_options(std::string_view name, AllocatorOptions base) {
+  const AllocatorOptions balanced;
+  base.max_extent = balanced.max_extent;
+  base.growth_divisor = balanced.growth_divisor;
+  base.extent_share = balanced.extent_share;
+  base.guard = balanced.guard;
+  base.wide_guard = balanced.wide_guard;
+  base.map_price = balanced.map_price;
+  if (name == "balanced") return base;
+  if (name == "time") {
+    base.max_extent = Bytes{128ull << 20};
+    base.growth_divisor = 64;
+    base.extent_share = 8;
+    base.wide_guard = 15;
+    base.map_price = 100;
+    return base;
+  }
+  if (name == "utilization") {
+    base.max_extent = Bytes{32ull << 20};
+    base.growth_divisor = 256;
+    base.extent_share = 24;
+    base.map_price = 0;
+    return base;
+  }
+  return bad("a preset is balanced, time or utilization");
+}
 
 result<void> check_options(const AllocatorOptions& options) {
   if (!is_power_of_two(options.max_extent) || options.max_extent > Bytes{1ull << 30}) {

@@ -14,7 +14,6 @@ inline namespace v0 {
 namespace {
 constexpr Bytes kGranule{512};
 constexpr Bytes kMostAlignment{1ull << 30};
-constexpr std::size_t kFencesUnasked = 16;
 
 std::vector<DeviceId> access_list(DeviceId own, const AllocatorOptions& options) {
   std::vector<DeviceId> devices{own};
@@ -39,13 +38,19 @@ DeviceHeap::DeviceHeap(Driver& driver, DeviceId device, const AllocatorOptions& 
       mapper_(driver, pool_, access_list(device, options)),
       runner_(pool_, mapper_),
       fences_(driver, device, streams_),
-      planner_(options, page_, info_.capability == CapabilityLevel::full, streams_) {}
+      planner_(options, page_, info_.capability == CapabilityLevel::full, streams_),
+      stitcher_(page_) {}
 
 DeviceHeap::~DeviceHeap() {
   VmmLock vmm(vmm_mutex_);
   std::size_t failed = 0;
   for (const OldMapping& old : old_mappings_) {
     failed += mapper_.unmap_old(vmm, *old.extent, old.block->begin) ? 0u : 1u;
+  }
+  for (Arena* arena : all_arenas()) {
+    arena->views.for_each([&](const ViewPiece& piece) {
+      failed += mapper_.unmap_old(vmm, *piece.extent, piece.address->begin) ? 0u : 1u;
+    });
   }
   for (const std::unique_ptr<Extent>& extent : pool_.extents(vmm)) {
     if (plain_ || extent->mapped_at == DeviceAddress{}) continue;
@@ -137,7 +142,7 @@ void* DeviceHeap::try_hit(const HeapLock& lock, Arena& arena, const Request& req
   if (request.dedicated()) return nullptr;
   BlockMap& map = planner_.zone_of(arena, request);
   Block* idle = map.find_idle(request.slot, request.size, request.alignment);
-  return idle == nullptr ? nullptr : place(arena, map, idle, request);
+  return idle == nullptr ? try_views(lock, arena, request) : place(arena, map, idle, request);
 }
 
 /// Makes `request` live at the first aligned address of an idle block.
@@ -151,13 +156,17 @@ void* DeviceHeap::place(Arena& arena, BlockMap& map, Block* block, const Request
 void* DeviceHeap::enter_live(Arena& arena, Block* block, const Request& request) {
   block->dedicated = request.dedicated();
   block->map->make_live(block, request.requested, request.slot);
+  note_live(arena, block, request);
+  return to_pointer(block->begin);
+}
+
+void DeviceHeap::note_live(Arena& arena, Block* block, const Request& request) {
   live_.insert(block);
   arena.note_allocated(request.requested);
   requested_ += request.requested;
   requested_peak_ = std::max(requested_peak_, requested_);
   live_bytes_ += block->size;
   live_peak_ = std::max(live_peak_, live_bytes_);
-  return to_pointer(block->begin);
 }
 
 result<StreamRef> DeviceHeap::resolve(StreamRef stream) const {
@@ -251,7 +260,7 @@ void DeviceHeap::free_block(const HeapLock& lock, Block* block, FencePoint freed
     }
     std::erase_if(uses, [&](const FencePoint& use) { return streams_.passed(use); });
     if (!uses.empty()) {
-      block->map->make_pending(block);
+      make_pending(block);
       block->freed = freed;
       streams_.at(uses.back().slot).waiting.push_back(block);
       return;
@@ -263,7 +272,7 @@ void DeviceHeap::free_block(const HeapLock& lock, Block* block, FencePoint freed
 /// No recorded stream uses it any more: idle, or (an extent of its own) to be released.
 void DeviceHeap::finish_free(Block* block, FencePoint freed) {
   if (!block->dedicated) {
-    block->map->make_idle(block, streams_.settled(freed));
+    make_idle(block, streams_.settled(freed));
     ++gains_;
     return;
   }
@@ -299,8 +308,8 @@ void DeviceHeap::fence_if_due(HeapLock& lock, StreamRef stream, StreamSlot slot)
   if (!many && !state.fence_wanted) return;
   // A fence that cannot be recorded now is due again at the stream's next call.
   (void)fences_.record(lock, stream, slot);
-  // Asking can wait for the next miss, which asks anyway; just do not let fences pile up.
-  if (streams_.at(slot).fences.size() >= kFencesUnasked) refresh(lock);
+  // Other streams are asked at the next miss.
+  for (const StreamSlot advanced : fences_.poll(lock, slot)) batch_passed(lock, advanced);
 }
 
 result<void> DeviceHeap::retire_stream(StreamRef stream) noexcept {

@@ -73,7 +73,7 @@ result<void*> DeviceHeap::allocate_slow(HeapLock& lock, const Request& request, 
     const std::uint64_t seen = gains_;
     Shortage shortage{request.size, {}};
     result<void*> grown =
-        plain_ ? grow_plain(lock, mine, request) : grow(lock, mine, request, shortage);
+        plain_ ? grow_plain(lock, mine, request) : grow_or_stitch(lock, mine, request, shortage);
     if (grown) return request.shareable ? scrub_slack(lock, *grown, request, stream) : grown;
     tried.cause = grown.failure();
     if (tried.cause.kind == ErrorKind::device_lost) lost_ = true;
@@ -128,9 +128,13 @@ result<void*> DeviceHeap::grow(HeapLock& lock, Arena& arena, const Request& requ
                                Shortage& shortage) {
   GrowthPlan plan;
   while (!planner_.plan(arena, other_arenas(arena), request, pool_.spare(), plan)) {
-    if (result<void> added = add_range(lock, planner_.zone_of(arena, request), request); !added) {
+    const Bytes least = request.size + std::max(request.alignment, page_);
+    if (result<void> added = add_range(lock, planner_.zone_of(arena, request), least); !added) {
       return added.failure();
     }
+  }
+  for (GrowthStep& step : plan.steps) {
+    if (step.source != nullptr) step.views = leave_views(*step.source, *step.extent);
   }
   lock.unlock();
   VmmLock vmm(vmm_mutex_);
@@ -162,6 +166,7 @@ result<void*> DeviceHeap::grow(HeapLock& lock, Arena& arena, const Request& requ
 /// Tells the blocks what became of one step.
 void DeviceHeap::commit_step(const GrowthPlan& plan, const GrowthStep& step) {
   using Outcome = GrowthStep::Outcome;
+  settle_views(step.extent, step.views, step.freed);
   Block* source = step.source;
   if (step.outcome == Outcome::done) {
     if (source != nullptr) source->range->set_extent(source->where(), nullptr);
@@ -235,8 +240,7 @@ void DeviceHeap::settle_site(const GrowthPlan& plan, FencePoint freed) {
 
 /// Reserves more addresses for a zone, unless another thread just did. The heap lock is dropped
 /// meanwhile.
-result<void> DeviceHeap::add_range(HeapLock& lock, BlockMap& map, const Request& request) {
-  const Bytes least = round_up(request.size + std::max(request.alignment, page_), page_);
+result<void> DeviceHeap::add_range(HeapLock& lock, BlockMap& map, Bytes least) {
   const Bytes wanted = round_up(range_size(map), page_);
   const std::size_t known = map.ranges().size();
   lock.unlock();
@@ -245,7 +249,7 @@ result<void> DeviceHeap::add_range(HeapLock& lock, BlockMap& map, const Request&
   if (map.ranges().size() > known) return {};
   lock.unlock();
   result<std::unique_ptr<AddressRange>> range =
-      AddressRange::reserve(driver_, device_, page_, wanted, least);
+      AddressRange::reserve(driver_, device_, page_, wanted, round_up(least, page_));
   lock.lock();
   if (!range) return range.failure();
   map.add_range(std::move(*range));
@@ -256,7 +260,8 @@ result<void> DeviceHeap::add_range(HeapLock& lock, BlockMap& map, const Request&
 /// less for others, of which there may be many.
 Bytes DeviceHeap::range_size(const BlockMap& map) {
   const Bytes total = std::min(info_.total, Bytes{std::uint64_t{1} << 50});  // times 64 still fits
-  const bool small = &map == &arena(map.domain()).small;
+  Arena& owner = arena(map.domain());
+  const bool small = &map == &owner.small;
   if (map.domain() == kDefaultDomain) return small ? total : total * options_.address_factor;
   return small ? total / 32 : total / 4;
 }

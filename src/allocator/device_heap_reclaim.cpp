@@ -64,19 +64,26 @@ Bytes DeviceHeap::release_idle_extents(HeapLock& lock, std::span<Arena* const> a
     }
   }
   if (sources.empty()) return {};
+  std::vector<std::vector<std::pair<Block*, bool>>> views;
+  for (const MoveSource& source : sources) {
+    views.push_back(leave_views(*source.block, *source.extent));
+  }
 
   lock.unlock();
   VmmLock vmm(vmm_mutex_);
   Bytes released{};
   std::vector<bool> gone;
-  for (const MoveSource& source : sources) {
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    const MoveSource& source = sources[i];
     const Bytes size = source.extent->size;
+    (void)runner_.leave_views(vmm, *source.extent, views[i]);
     gone.push_back(source.extent->old_mappings == 0 && mapper_.unmap(vmm, *source.extent));
     if (gone.back() && pool_.release(vmm, *source.extent)) released += size;
   }
   lock.lock();
   for (std::size_t i = 0; i < sources.size(); ++i) {
     Block* block = sources[i].block;
+    settle_views(sources[i].extent, views[i], sources[i].freed);
     if (gone[i]) {
       block->range->set_extent(block->where(), nullptr);
       block->map->make_vacant(block);
@@ -235,7 +242,7 @@ void DeviceHeap::reap_closed(HeapLock& lock) {
     release_idle(lock, {&arena, 1}, Bytes::max());
     arena = arenas_[domain.value].get();  // another thread may have been quicker
     if (arena == nullptr || !arena->empty()) continue;
-    for (BlockMap* map : {&arena->small, &arena->large}) {
+    for (BlockMap* map : {&arena->small, &arena->large, &arena->view_addresses}) {
       while (!map->ranges().empty()) ranges.push_back(map->remove_range(map->first(0)));
     }
     arenas_[domain.value].reset();

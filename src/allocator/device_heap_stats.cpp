@@ -29,6 +29,8 @@ AllocatorStats DeviceHeap::stats_locked(const VmmLock& vmm, const HeapLock& lock
       s.address_space += map->address_space();
       s.metadata += map->metadata();
     }
+    s.address_space += arena->view_addresses.address_space();
+    s.metadata += arena->view_addresses.metadata() + arena->views.metadata();
     s.requested += arena->requested;
     s.requested_peak += arena->requested_peak;
     s.live_peak += arena->live_peak;
@@ -73,7 +75,16 @@ bool DeviceHeap::owns(const void* pointer) const {
   const HeapLock lock(mutex_);
   for (const Arena* arena : all_arenas()) {
     for (const BlockMap* map : {&arena->small, &arena->large}) {
-      if (const Block* block = map->find(address)) return block->state == BlockState::live;
+      const Block* block = map->find(address);
+      if (block != nullptr) return block->state == BlockState::live && block->owner == nullptr;
+    }
+    if (const Block* there = arena->view_addresses.find(address)) {
+      const ViewPiece* piece = arena->views.piece_at(there);
+      if (piece == nullptr) return false;
+      const Block* home =
+          arena->large.find(piece->extent->mapped_at + (address - piece->where.begin));
+      return home->owner != nullptr && home->owner->begin <= address &&
+             address < home->owner->end();
     }
   }
   return false;
@@ -118,8 +129,48 @@ result<void> DeviceHeap::validate() const {
     if (result<void> good = arena->small.validate(); !good) return good;
     if (result<void> good = arena->large.validate(); !good) return good;
   }
+  for (const Arena* arena : all_arenas()) {
+    if (result<void> good = arena->view_addresses.validate(); !good) return good;
+  }
   if (result<void> good = validate_backing(vmm, lock); !good) return good;
+  if (result<void> good = validate_views(vmm, lock); !good) return good;
   return validate_sums(vmm, lock);
+}
+
+/// Views and leases agree with homes: each mapping beyond the home is known, each lease is whole.
+result<void> DeviceHeap::validate_views(const VmmLock& vmm, const HeapLock& lock) const {
+  BURSAR_CHECK(1, lock.held());
+  const char* fault = nullptr;
+  std::unordered_map<const Extent*, std::uint32_t> mappings;
+  for (const OldMapping& old : old_mappings_) ++mappings[old.extent];
+  for (const Arena* arena : all_arenas()) {
+    arena->views.for_each([&](const ViewPiece& piece) {
+      ++mappings[piece.extent];
+      if (arena->large.find(piece.extent->mapped_at) == nullptr) {
+        fault = "heap: an extent in a view has no home in its zone";
+      }
+      if (piece.address->where() != piece.where) fault = "heap: a view's addresses differ";
+    });
+  }
+  for (const std::unique_ptr<Extent>& extent : pool_.extents(vmm)) {
+    const auto known = mappings.find(extent.get());
+    if (extent->old_mappings != (known == mappings.end() ? 0 : known->second)) {
+      fault = "heap: an extent has mappings that nobody knows";
+    }
+  }
+  live_.for_each([&](const Block& block) {
+    if (!block.lease) return;
+    Bytes sum{};
+    for (const Block* part : block.lease->parts) {
+      sum += part->size;
+      if (part->owner != &block || part->state != BlockState::live) {
+        fault = "heap: a lease has lost a part";
+      }
+    }
+    if (sum != block.size) fault = "heap: a lease is not as large as its block";
+  });
+  if (fault == nullptr) return {};
+  return error{.kind = ErrorKind::driver_fault, .message = fault, .device = device_};
 }
 
 /// Pages and extents agree: each mapped extent backs exactly its own pages, once, in its domain.

@@ -45,8 +45,10 @@ bool GrowthPlanner::plan(Arena& arena, std::span<Arena* const> others, const Req
   };
   std::vector<MoveSource> sources;
   const VaRange avoid = plan.site->where();
-  collect(arena.large, request.slot, avoid, most, missing(sources), sources);
-  collect(arena.small, request.slot, avoid, most, missing(sources), sources);
+  if (!aliases_ || request.size < options_.stitch_limit) {  // else it is stitched where it lies
+    collect(arena.large, request.slot, avoid, most, missing(sources), sources);
+    collect(arena.small, request.slot, avoid, most, missing(sources), sources);
+  }
   for (Arena* other : others) {
     if (missing(sources) <= spare) break;
     collect(other->large, kAnyStream, avoid, most, missing(sources), sources);
@@ -54,6 +56,20 @@ bool GrowthPlanner::plan(Arena& arena, std::span<Arena* const> others, const Req
   }
   fill(arena, request, std::move(sources), plan);
   return true;
+}
+
+std::optional<Bytes> GrowthPlanner::needed(Arena& arena, const Request& request) const {
+  const Place place = best_place(zone_of(arena, request), request);
+  if (place.start == nullptr) return std::nullopt;
+  return place.new_bytes;
+}
+
+Bytes GrowthPlanner::growth_extent(const Arena& arena, const Request& request) const {
+  const Bytes peak = std::max(arena.live_peak, arena.live() + request.size);
+  const Bytes wanted =
+      std::max(peak / options_.growth_divisor, request.size / options_.extent_share);
+  const Bytes most = std::min(wanted, options_.max_extent);
+  return most < page_ ? page_ : Bytes{std::bit_floor(most.count)};
 }
 
 // -- where -----------------------------------------------------------------------------------
@@ -262,13 +278,14 @@ void GrowthPlanner::fill(const Arena& arena, const Request& request,
 PageCount GrowthPlanner::fresh_pages(const Arena& arena, const Request& request,
                                      const GrowthPlan& plan, VaRange hole) const {
   if (request.size < options_.small_limit) return PageCount{1};
+  if (aliases_ && request.size >= options_.stitch_limit) {
+    return pages_for(std::min(growth_extent(arena, request), hole.size), page_);
+  }
   // The pages that the block shares with others: its own ends.
   if (hole.begin < plan.place.begin) return PageCount{1};
   Bytes middle = hole.size;
   if (hole.end() > plan.place.end()) middle -= page_;
-  const Bytes peak = std::max(arena.live_peak, arena.live() + request.size);
-  const Bytes wanted = std::max(peak / options_.growth_divisor, request.size / options_.extent_share);
-  const Bytes most = std::min({wanted, middle, options_.max_extent});
+  const Bytes most = std::min(growth_extent(arena, request), middle);
   if (most < page_) return PageCount{1};
   return PageCount{static_cast<std::uint32_t>(std::bit_floor(most / page_))};
 }

@@ -24,8 +24,20 @@ result<void> GrowthRunner::run(const VmmLock& lock, GrowthPlan& plan) {
   return {};
 }
 
+result<void> GrowthRunner::leave_views(const VmmLock& lock, Extent& extent,
+                                       std::vector<std::pair<Block*, bool>>& views) {
+  for (auto& [address, gone] : views) {
+    if (result<void> left = mapper_.unmap_old(lock, extent, address->begin); !left) return left;
+    gone = true;
+  }
+  return {};
+}
+
 result<void> GrowthRunner::move(const VmmLock& lock, GrowthStep& step, DomainId domain) {
   Extent& extent = *step.extent;
+  if (!step.alias) {
+    if (result<void> left = leave_views(lock, extent, step.views); !left) return left;
+  }
   // An extent that still has an old mapping could not be kept spare if mapping it failed: it is
   // mapped once more instead, and both earlier mappings go later.
   step.alias = step.alias || extent.old_mappings > 0;

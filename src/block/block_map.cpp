@@ -126,6 +126,7 @@ Block* BlockMap::make_idle(Block* block, FencePoint freed) {
   block->requested = {};
   block->recorded.reset();
   block->dedicated = false;
+  block->owner = nullptr;
   block->freed = freed;
   block->state = BlockState::idle;
   return merge(block);

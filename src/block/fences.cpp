@@ -46,7 +46,7 @@ result<void> Fences::record(HeapLock& lock, StreamRef stream, StreamSlot slot, b
   state.retired = last;
   ++state.pins;
   EventHandle event{};
-  if (state.fences.size() >= kMostFences) {
+  if (state.fences.size() >= kMostFences && !state.fences.back().asked) {
     event = state.fences.back().event;
     state.fences.pop_back();
     wanted = true;  // if this record fails, that batch needs the next one
@@ -69,32 +69,43 @@ result<void> Fences::record(HeapLock& lock, StreamRef stream, StreamSlot slot, b
   // Whoever records, an event covers all batches up to its own; keep the list in order.
   auto place = state.fences.end();
   while (place != state.fences.begin() && std::prev(place)->batch > batch) --place;
-  state.fences.insert(place, Fence{event, batch});
+  state.fences.insert(place, Fence{event, batch, false});
   return {};
 }
 
-std::vector<StreamSlot> Fences::poll(HeapLock& lock) {
+/// Asks the newest or the oldest fence of a stream; true when it has passed.
+bool Fences::ask(HeapLock& lock, StreamSlot slot, bool newest) {
+  if (!streams_.in_use(slot) || streams_.at(slot).fences.empty()) return false;
+  Fence& fence = newest ? streams_.at(slot).fences.back() : streams_.at(slot).fences.front();
+  fence.asked = true;  // keeps record() from taking its event for another fence
+  const Fence copy = fence;
+  lock.unlock();
+  const DriverCode code = driver_.event_query(copy.event);
+  lock.lock();
+  // Only the thread that asks takes fences away, so this one is still there, unless earlier batches
+  // were put before it meanwhile: those have passed as well.
+  StreamState& state = streams_.at(slot);
+  for (Fence& known : state.fences) known.asked = known.asked && known.batch != copy.batch;
+  if (code != DriverCode::success) return false;  // not yet, or a fault: stays unavailable
+  state.passed_batch = std::max(state.passed_batch, copy.batch);
+  while (!state.fences.empty() && state.fences.front().batch <= copy.batch) {
+    events_.give_back(state.fences.front().event);
+    state.fences.pop_front();
+  }
+  return true;
+}
+
+std::vector<StreamSlot> Fences::poll(HeapLock& lock, StreamSlot only) {
   std::vector<StreamSlot> advanced;
   if (polling_.exchange(true, std::memory_order_acquire)) return advanced;
-  for (StreamSlot slot = 1; slot < streams_.end_slot(); ++slot) {
-    bool moved = false;
-    while (streams_.in_use(slot) && !streams_.at(slot).fences.empty()) {
-      const Fence oldest = streams_.at(slot).fences.front();
-      lock.unlock();
-      const DriverCode code = driver_.event_query(oldest.event);
-      lock.lock();
-      if (code != DriverCode::success) break;  // not yet, or a fault: its memory stays unavailable
-      // Only the polling thread takes from the front, so this is still the same fence, unless an
-      // earlier batch was put before it meanwhile: that one has passed as well.
-      StreamState& state = streams_.at(slot);
-      state.passed_batch = std::max(state.passed_batch, oldest.batch);
-      while (!state.fences.empty() && state.fences.front().batch <= oldest.batch) {
-        events_.give_back(state.fences.front().event);
-        state.fences.pop_front();
-      }
-      moved = true;
+  const StreamSlot first = only == kAnyStream ? StreamSlot{1} : only;
+  for (StreamSlot slot = first; slot < streams_.end_slot(); ++slot) {
+    bool moved = ask(lock, slot, true);  // most often all have passed: one question
+    if (!moved) {
+      while (ask(lock, slot, false)) moved = true;
     }
     if (moved) advanced.push_back(slot);
+    if (only != kAnyStream) break;
   }
   polling_.store(false, std::memory_order_release);
   return advanced;

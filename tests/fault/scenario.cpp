@@ -24,6 +24,10 @@ SimOptions sim_options(CapabilityLevel level) {
 AllocatorOptions allocator_options() {
   AllocatorOptions options;
   options.max_extent = 8_MiB;
+  options.extent_share = 8;
+  options.small_limit = 1_MiB;
+  options.fence_bytes = 2_MiB;
+  options.stitch_limit = Bytes::max();  // views have a scenario of their own
   options.fence_batch = 4;
   options.wait_limit = milliseconds(40);
   return options;

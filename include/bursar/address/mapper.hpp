@@ -28,6 +28,9 @@ class BURSAR_EXPORT Mapper {
   /// the earlier mapping stays and is counted in `old_mappings`. Where the undo fails, the mapping
   /// that could not be taken away again is one more old mapping, reported in `stuck`.
   result<void> map_again(const VmmLock& lock, Extent& extent, DeviceAddress address, bool& stuck);
+  /// Maps an extent that has a home at a further address, counted in `old_mappings`; its home stays
+  /// where it is. `stuck` as in map_again.
+  result<void> map_view(const VmmLock& lock, Extent& extent, DeviceAddress address, bool& stuck);
   /// Takes the current mapping away. On failure it is still there and usable.
   /// Precondition: no work uses it any more.
   result<void> unmap(const VmmLock& lock, Extent& extent);

@@ -15,20 +15,31 @@ inline namespace v0 {
 
 struct AllocatorOptions {
   /// Upper bound of one extent made for growth. A power of two, at least the device's page.
-  Bytes max_extent{Bytes{32ull << 20}};
+  Bytes max_extent{Bytes{64ull << 20}};
   /// Growth takes extents of about (peak of live bytes) / this: more means smaller extents.
   std::uint32_t growth_divisor = 128;
   /// Or of (size of the block) / this, where that is more: large blocks get large extents.
-  std::uint32_t extent_share = 8;
+  std::uint32_t extent_share = 12;
+  /// Smaller blocks are not stitched: their holes are filled by moving idle extents.
+  Bytes stitch_limit{Bytes{2ull << 20}};
+  /// Views kept for each domain and device; the oldest unused go first.
+  std::uint32_t max_views = 8192;
+  /// While no more than this many thousandths over the peak of live bytes are held, growing is
+  /// preferred to anything that needs more mappings.
+  std::uint32_t guard = 9;
+  /// The same, where stitching would save too little for its mappings.
+  std::uint32_t wide_guard = 12;
+  /// What one more mapping must save, in hundred-thousandths of the peak of live bytes.
+  std::uint32_t map_price = 70;
   /// Blocks smaller than this live in a zone of their own, in one-page extents.
-  Bytes small_limit{Bytes{1ull << 20}};
+  Bytes small_limit{Bytes{128ull << 10}};
   /// Map an idle extent at its new place at once and take the old mapping away when its work is
   /// done, where the device can map an extent twice. Off: idle extents whose work is not done stay.
   bool alias_moves = true;
   /// A fence is due after so many frees on a stream, or, where there are several streams, so many
   /// bytes: what is not fenced yet cannot serve other streams.
   std::uint32_t fence_batch = 64;
-  Bytes fence_bytes{Bytes{2ull << 20}};
+  Bytes fence_bytes{Bytes{16ull << 20}};
   /// How long an allocation may wait for GPU work whose memory would serve it, before it fails.
   Duration wait_limit = milliseconds(2000);
   /// Devices that get access to all of this allocator's memory besides the one it lies on. The
@@ -38,10 +49,17 @@ struct AllocatorOptions {
   std::uint32_t address_factor = 4;
 };
 
+/// The policy fields of a preset on top of `base`: `balanced` (the defaults), `time` (fewer driver
+/// calls for a little more memory) or `utilization` (the other way round). invalid_argument for any
+/// other name.
+BURSAR_EXPORT result<AllocatorOptions> preset_options(std::string_view name,
+                                                      AllocatorOptions base = {});
+
 /// invalid_argument when fields contradict each other or are out of range.
 BURSAR_EXPORT result<void> check_options(const AllocatorOptions& options);
 
-/// Parses "key:value,key:value" on top of `base`. Keys are the fields' names; sizes as `32MiB`,
+/// Parses "key:value,key:value" on top of `base`, in order. Keys are the fields' names (but `peers`),
+/// and `preset` for preset_options; sizes as `32MiB`,
 /// durations in ms. An unknown key, a bad value or a broken combination is `invalid_argument`.
 BURSAR_EXPORT result<AllocatorOptions> parse_options(std::string_view text,
                                                      AllocatorOptions base = {});

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include <bursar/block/block_map.hpp>
+#include <bursar/block/view_set.hpp>
 
 namespace bursar {
 inline namespace v0 {
@@ -13,11 +14,13 @@ inline namespace v0 {
 /// Guarded by the device's heap lock.
 struct Arena {
   Arena(BlockStore& store, DomainId id, DeviceId device)
-      : domain(id), small(store, id, device), large(store, id, device) {}
+      : domain(id), small(store, id, device), large(store, id, device), view_addresses(store, id, device) {}
 
   DomainId domain;
   BlockMap small;  ///< blocks below `small_limit`, in one-page extents
   BlockMap large;
+  BlockMap view_addresses;  ///< where views lie: moving where one is, else vacant
+  ViewSet views;            ///< of extents at home in `large`
 
   std::uint32_t pins = 0;  ///< requests that use it while they hold no lock
 
@@ -36,7 +39,8 @@ struct Arena {
     const auto vacant = [](const BlockMap& map) {
       return map.bytes(BlockState::vacant) == map.address_space();
     };
-    return pins == 0 && live_blocks == 0 && vacant(small) && vacant(large);
+    return pins == 0 && live_blocks == 0 && vacant(small) && vacant(large) &&
+           vacant(view_addresses);
   }
   Bytes live() const { return small.bytes(BlockState::live) + large.bytes(BlockState::live); }
 

@@ -23,6 +23,7 @@
 #include <bursar/allocator/growth_runner.hpp>
 #include <bursar/allocator/out_of_memory.hpp>
 #include <bursar/allocator/snapshot.hpp>
+#include <bursar/allocator/stitch_planner.hpp>
 #include <bursar/block/block_store.hpp>
 #include <bursar/block/fences.hpp>
 #include <bursar/block/live_table.hpp>
@@ -96,6 +97,7 @@ class BURSAR_EXPORT DeviceHeap {
   result<Request> check(Bytes bytes, const AllocateOptions& options) const;
   Arena& arena(DomainId domain);
   void* place(Arena& arena, BlockMap& map, Block* block, const Request& request);
+  void note_live(Arena& arena, Block* block, const Request& request);
   void* enter_live(Arena& arena, Block* block, const Request& request);
   void* try_hit(const HeapLock& lock, Arena& arena, const Request& request);
   StreamSlot slot_of(const HeapLock& lock, StreamId id);
@@ -112,9 +114,31 @@ class BURSAR_EXPORT DeviceHeap {
   result<void*> grow(HeapLock& lock, Arena& arena, const Request& request, Shortage& shortage);
   result<void*> grow_plain(HeapLock& lock, Arena& arena, const Request& request);
   Bytes range_size(const BlockMap& map);
-  result<void> add_range(HeapLock& lock, BlockMap& map, const Request& request);
+  result<void> add_range(HeapLock& lock, BlockMap& map, Bytes least);
   void commit_step(const GrowthPlan& plan, const GrowthStep& step);
   void settle_site(const GrowthPlan& plan, FencePoint freed);
+
+  // device_heap_views.cpp: blocks in views
+  struct StitchStep;
+  bool stitchable(Arena& arena, const Request& request) const;
+  void* try_views(const HeapLock& lock, Arena& arena, const Request& request);
+  void* enter_view(Arena& arena, DeviceAddress begin, const Request& request, ViewLease lease);
+  void make_pending(Block* block);
+  void make_idle(Block* block, FencePoint freed);
+  void drop_old_views(Arena& arena);
+  result<void*> grow_or_stitch(HeapLock& lock, Arena& arena, const Request& request,
+                               Shortage& shortage);
+  bool set_stitch_aside(Arena& arena, const Stitch& stitch, std::vector<StitchStep>& steps,
+                        BlockMap*& lacking, Bytes& least);
+  result<void> map_stitch(const VmmLock& vmm, const Arena& arena, std::vector<StitchStep>& steps);
+  result<void*> run_stitch(HeapLock& lock, Arena& arena, const Request& request,
+                           const Stitch& stitch, Shortage& shortage);
+  void* commit_stitch(Arena& arena, const Request& request, std::vector<StitchStep>& steps);
+  void settle_stitch(Arena& arena, const Request& request, std::vector<StitchStep>& steps);
+
+  std::vector<std::pair<Block*, bool>> leave_views(const Block& home, const Extent& extent);
+  void settle_views(Extent* extent, const std::vector<std::pair<Block*, bool>>& views,
+                    FencePoint freed);
 
   // device_heap_fences.cpp: what becomes free when work is done
   bool refresh(HeapLock& lock);
@@ -143,6 +167,7 @@ class BURSAR_EXPORT DeviceHeap {
 
   // device_heap_stats.cpp
   result<void> validate_backing(const VmmLock& vmm, const HeapLock& lock) const;
+  result<void> validate_views(const VmmLock& vmm, const HeapLock& lock) const;
   result<void> validate_sums(const VmmLock& vmm, const HeapLock& lock) const;
   AllocatorStats stats_locked(const VmmLock& vmm, const HeapLock& lock,
                               std::optional<DomainId> domain) const;
@@ -181,6 +206,7 @@ class BURSAR_EXPORT DeviceHeap {
   Bytes live_peak_{};
   Fences fences_;
   GrowthPlanner planner_;
+  StitchPlanner stitcher_;
 };
 
 }  // namespace v0

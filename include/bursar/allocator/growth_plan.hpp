@@ -8,6 +8,7 @@
 // is true.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include <bursar/block/block.hpp>
@@ -40,6 +41,9 @@ struct GrowthStep {
   Extent* extent = nullptr;  ///< of the source; or what a fresh step came to use
   Block* source = nullptr;   ///< null: fresh, from a spare or a new extent
   FencePoint freed;
+  /// Where the source's extent is still mapped by views, which it has left: one flag each, true once
+  /// that mapping is gone.
+  std::vector<std::pair<Block*, bool>> views;
   bool alias = false;  ///< the old mapping stays until `freed` has passed
   Outcome outcome = Outcome::untouched;
 };

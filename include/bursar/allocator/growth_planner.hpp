@@ -10,6 +10,7 @@
 //      ends and under everything small, since an extent is idle only as a whole.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <unordered_set>
 #include <vector>
@@ -46,6 +47,11 @@ class BURSAR_EXPORT GrowthPlanner {
   /// request (the caller adds one and asks again). `spare`: bytes that fresh steps will find spare.
   bool plan(Arena& arena, std::span<Arena* const> others, const Request& request, Bytes spare,
             GrowthPlan& plan) const;
+  /// New bytes that the request would need at its best place; nothing when no range has room.
+  std::optional<Bytes> needed(Arena& arena, const Request& request) const;
+  /// Size of the extents that growth for the request would create.
+  Bytes growth_extent(const Arena& arena, const Request& request) const;
+  bool stitches() const { return aliases_; }
   /// Which zone the request belongs to.
   BlockMap& zone_of(Arena& arena, const Request& request) const;
 

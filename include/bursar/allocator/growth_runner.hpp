@@ -21,6 +21,9 @@ class BURSAR_EXPORT GrowthRunner {
   /// Runs the steps in order until one fails; the error says why. A fresh step may be split into
   /// several where spare extents, or a nearly full device, want smaller ones.
   result<void> run(const VmmLock& lock, GrowthPlan& plan);
+  /// Takes away the mappings of views that an extent has left, flagging each that is gone.
+  result<void> leave_views(const VmmLock& lock, Extent& extent,
+                           std::vector<std::pair<Block*, bool>>& views);
 
  private:
   result<void> move(const VmmLock& lock, GrowthStep& step, DomainId domain);

@@ -19,7 +19,9 @@ inline namespace v0 {
 
 class AddressRange;
 class BlockMap;
+struct Block;
 struct Extent;
+struct View;
 
 /// A stream's place in the StreamTable.
 using StreamSlot = std::uint32_t;
@@ -29,6 +31,12 @@ inline constexpr StreamSlot kAnyStream = 0;
 struct FencePoint {
   StreamSlot slot = kAnyStream;
   std::uint64_t batch = 0;
+};
+
+/// What a block in a view stands on.
+struct ViewLease {
+  View* view = nullptr;
+  std::vector<Block*> parts;  ///< home intervals, in order of the view's addresses
 };
 
 struct Block {
@@ -47,6 +55,10 @@ struct Block {
   // While live: what was asked. While live or pending: streams whose work uses it too.
   Bytes requested{};
   std::unique_ptr<std::vector<FencePoint>> recorded;
+
+  // A block in a view leases home intervals, its parts, each of which names it as its owner.
+  std::unique_ptr<ViewLease> lease;
+  Block* owner = nullptr;  ///< of a live home interval that a block in a view leases
 
   FencePoint freed;  ///< live: slot is the home stream's. Otherwise when its old work is done
   BlockState state = BlockState::vacant;

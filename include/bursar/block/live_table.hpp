@@ -50,6 +50,14 @@ class LiveTable {
     --count_;
   }
 
+  /// Calls visit(const Block&) for each, in no order.
+  template <class Visitor>
+  void for_each(Visitor&& visit) const {
+    for (const Entry& entry : entries_) {
+      if (entry.block != nullptr) visit(*entry.block);
+    }
+  }
+
   std::size_t size() const { return count_; }
   Bytes metadata() const { return Bytes{entries_.capacity() * sizeof(Entry)}; }
 

@@ -23,6 +23,7 @@ inline namespace v0 {
 struct Fence {
   EventHandle event{};
   std::uint64_t batch = 0;
+  bool asked = false;  ///< a thread is asking it at this moment
 };
 
 struct StreamState {

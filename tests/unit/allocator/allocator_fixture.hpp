@@ -53,9 +53,21 @@ ErrorKind kind_of(const result<T>& r) {
   return r.failure().kind;
 }
 
+/// Every miss is served by moving extents, none by stitching: what devices without aliases do, and
+/// all do for blocks too small to be stitched.
+inline AllocatorOptions moving() {
+  AllocatorOptions options;
+  options.max_extent = 32_MiB;
+  options.extent_share = 8;
+  options.stitch_limit = Bytes::max();
+  options.small_limit = 1_MiB;
+  options.fence_bytes = 2_MiB;
+  return options;
+}
+
 class AllocatorFixture {
  public:
-  explicit AllocatorFixture(Shape shape = {}, AllocatorOptions options = {},
+  explicit AllocatorFixture(Shape shape = {}, AllocatorOptions options = moving(),
                             Bytes capacity = 256_MiB)
       : driver(std::make_shared<SimDriver>(sim_options(shape, capacity))),
         device{shape.devices - 1},

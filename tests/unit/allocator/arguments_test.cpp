@@ -116,7 +116,7 @@ TEST_CASE("a stream that does not exist any more is refused", "[allocator][contr
 TEST_CASE("an allocator is not made from nothing or from contradictions", "[allocator]") {
   CHECK_THROWS_AS(CachingAllocator(nullptr), Error);
   const auto driver = std::make_shared<SimDriver>(SimOptions{});
-  AllocatorOptions options;
+  AllocatorOptions options = moving();
   options.max_extent = 1_MiB;  // less than a page
   CHECK_THROWS_AS(CachingAllocator(driver, options), Error);
   options.max_extent = 3_MiB;

@@ -18,6 +18,16 @@ namespace {
 
 constexpr Bytes kPage = 2_MiB;
 
+/// Requests of every size are served by moving, as where nothing can be stitched.
+AllocatorOptions moves_only() {
+  AllocatorOptions options;
+  options.max_extent = 32_MiB;
+  options.extent_share = 8;
+  options.stitch_limit = Bytes::max();
+  options.small_limit = 1_MiB;
+  return options;
+}
+
 /// Two arenas whose memory is pretended: extents that say where they are mapped, and no driver.
 class PlannerFixture {
  public:
@@ -66,7 +76,7 @@ class PlannerFixture {
   }
 
   SimDriver driver;
-  AllocatorOptions options;
+  AllocatorOptions options = moves_only();
   StreamTable streams;
   BlockStore store;
   Arena mine{store, DomainId{0}, DeviceId{}};

@@ -50,7 +50,7 @@ TEST_CASE("a moved extent's old mapping goes only after its work is done",
 
 TEST_CASE("no extent moves while its work runs where aliases are off or unknown",
           "[allocator][move]") {
-  AllocatorOptions options;
+  AllocatorOptions options = moving();
   const bool able = GENERATE(true, false);
   options.alias_moves = !able;
   AllocatorFixture f(Shape{able ? CapabilityLevel::full : CapabilityLevel::no_aliases, 1}, options);

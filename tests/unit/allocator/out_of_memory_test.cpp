@@ -116,7 +116,7 @@ TEST_CASE("an allocation waits for GPU work that holds what would serve",
 }
 
 TEST_CASE("an allocation waits no longer than its limit", "[allocator][contract][oom]") {
-  AllocatorOptions options;
+  AllocatorOptions options = moving();
   options.wait_limit = milliseconds(GENERATE(0, 300));
   AllocatorFixture f(any_shape(), options, 64_MiB);
   void* block = f.get(48_MiB);

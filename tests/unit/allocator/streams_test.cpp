@@ -227,7 +227,7 @@ TEST_CASE("streams made and retired for ever do not grow the records", "[allocat
 }
 
 TEST_CASE("many small frees are fenced in batches", "[allocator][stream]") {
-  AllocatorOptions options;
+  AllocatorOptions options = moving();
   options.fence_batch = 16;
   AllocatorFixture f(Shape{}, options);
   for (int i = 0; i < 160; ++i) f.free(f.get(512_B));
