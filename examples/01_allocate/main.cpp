@@ -16,8 +16,8 @@ int main() {
   void* weights = allocator.allocate(100 << 20);
   void* batch = allocator.allocate(3 << 20);
   // ... kernels use them ...
-  allocator.deallocate(batch);                   // ordered on its stream: no need to wait
-  void* next = allocator.allocate(2 << 20);      // the same memory again, no driver call
+  allocator.deallocate(batch);               // ordered on its stream: no need to wait
+  void* next = allocator.allocate(2 << 20);  // the same memory again, no driver call
   const bursar::AllocatorStats stats = allocator.stats();
   std::printf("%s: live %.0f MiB of %.0f MiB reserved\n", driver->device_info({}).name.c_str(),
               static_cast<double>(stats.live.count) / (1 << 20),

@@ -13,9 +13,7 @@ inline namespace v0 {
 
 namespace {
 
-error bad(const char* message) {
-  return {.kind = ErrorKind::invalid_argument, .message = message};
-}
+error bad(const char* message) { return {.kind = ErrorKind::invalid_argument, .message = message}; }
 
 std::optional<std::uint32_t> number(std::string_view text) {
   std::uint32_t value = 0;

@@ -52,7 +52,10 @@ class AllocatorState {
   /// At check levels 2 and 3 every public call proves the state it leaves behind.
   void prove() const {
     if constexpr (kCheckLevel >= 2) {
-      for (const auto& heap : heaps) BURSAR_CHECK(2, heap->validate().ok());
+      for (const auto& heap : heaps) {
+        const result<void> good = heap->validate();
+        if (!good) check_failed(good.failure().message, __FILE__, __LINE__);
+      }
     }
   }
 

@@ -63,10 +63,8 @@ DeviceHeap::~DeviceHeap() {
 
 result<Request> DeviceHeap::check(Bytes bytes, const AllocateOptions& options) const {
   const auto invalid = [&](const char* message) {
-    return error{.kind = ErrorKind::invalid_argument,
-                 .message = message,
-                 .device = device_,
-                 .asked = bytes};
+    return error{
+        .kind = ErrorKind::invalid_argument, .message = message, .device = device_, .asked = bytes};
   };
   if (!is_power_of_two(options.alignment) || options.alignment > kMostAlignment) {
     return invalid("the alignment must be a power of two of at most 1 GiB");

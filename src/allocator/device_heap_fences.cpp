@@ -60,6 +60,7 @@ bool DeviceHeap::take_away_old(HeapLock& lock) {
   std::erase_if(old_mappings_, [&](const OldMapping& old) {
     if (!streams_.passed(old.freed)) return false;
     due.push_back(old);
+    ++leaving_[old.extent];
     return true;
   });
   if (due.empty()) return false;
@@ -71,6 +72,7 @@ bool DeviceHeap::take_away_old(HeapLock& lock) {
   }
   lock.lock();
   for (std::size_t i = 0; i < due.size(); ++i) {
+    no_longer_leaving(due[i].extent, 1);
     if (gone[i]) {
       due[i].block->map->make_vacant(due[i].block);
     } else {

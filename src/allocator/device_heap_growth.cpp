@@ -40,8 +40,9 @@ result<void> DeviceHeap::refuse_while_capturing(StreamRef stream) const {
   if (code != DriverCode::success) return driver_error(code, DriverCall::stream_capturing, device_);
   if (!capturing) return {};
   return error{.kind = ErrorKind::not_supported,
-               .message = "the stream is being captured and no cached memory fits: allocate what "
-                          "the graph needs once before the capture",
+               .message =
+                   "the stream is being captured and no cached memory fits: allocate what "
+                   "the graph needs once before the capture",
                .device = device_};
 }
 
@@ -81,8 +82,8 @@ result<void*> DeviceHeap::allocate_slow(HeapLock& lock, const Request& request, 
     const Climb climb{request,  stream, tried.cause.kind == ErrorKind::over_budget,
                       shortage, seen,   start + options_.wait_limit};
     // After every step that gave something the search starts again.
-    while (step < kReclaimStepCount && !take_step(lock, static_cast<ReclaimStep>(step), climb,
-                                                  tried.reclaimed[step])) {
+    while (step < kReclaimStepCount &&
+           !take_step(lock, static_cast<ReclaimStep>(step), climb, tried.reclaimed[step])) {
       ++step;
     }
     if (step == static_cast<std::size_t>(ReclaimStep::wait)) {  // the world has changed: all again
@@ -173,8 +174,8 @@ void DeviceHeap::commit_step(const GrowthPlan& plan, const GrowthStep& step) {
     plan.site->range->set_extent(step.target, step.extent);
   }
   if (source == nullptr) return;
-  const bool still_there = step.outcome == Outcome::untouched ||
-                           (step.outcome == Outcome::stuck && step.alias);
+  const bool still_there =
+      step.outcome == Outcome::untouched || (step.outcome == Outcome::stuck && step.alias);
   if (still_there) {
     source->map->make_idle(source, streams_.settled(step.freed));
     return;
@@ -272,9 +273,9 @@ result<void*> DeviceHeap::grow_plain(HeapLock& lock, Arena& arena, const Request
   const Bytes slack = request.alignment > Bytes{512} ? request.alignment : Bytes{};
   const Bytes least = round_up(request.size + slack, page_);
   const bool small = &planner_.zone_of(arena, request) == &arena.small;
-  const Bytes generous = small ? least
-                               : std::max(least, std::min(options_.max_extent,
-                                                        round_up(arena.live_peak / 16, page_)));
+  const Bytes generous =
+      small ? least
+            : std::max(least, std::min(options_.max_extent, round_up(arena.live_peak / 16, page_)));
   lock.unlock();
   VmmLock vmm(vmm_mutex_);
   result<Extent*> made = pool_.create(vmm, pages_for(generous, page_), arena.domain);

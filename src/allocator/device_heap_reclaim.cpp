@@ -15,8 +15,7 @@ constexpr PageCount kAnySize{~std::uint32_t{0}};
 
 /// One step of the ladder; true when it gave something, so that searching again may succeed. The
 /// heap lock is dropped meanwhile.
-bool DeviceHeap::take_step(HeapLock& lock, ReclaimStep step, const Climb& climb,
-                           Bytes& reclaimed) {
+bool DeviceHeap::take_step(HeapLock& lock, ReclaimStep step, const Climb& climb, Bytes& reclaimed) {
   Arena& mine = arena(climb.request.domain);
   Bytes got{};
   switch (step) {
@@ -47,8 +46,8 @@ Bytes DeviceHeap::release_idle(HeapLock& lock, std::span<Arena* const> arenas, B
 
 /// Unmaps and releases idle extents whose work is done, none inside `avoid`, until `bytes` are
 /// given back.
-Bytes DeviceHeap::release_idle_extents(HeapLock& lock, std::span<Arena* const> arenas,
-                                       Bytes bytes, VaRange avoid) {
+Bytes DeviceHeap::release_idle_extents(HeapLock& lock, std::span<Arena* const> arenas, Bytes bytes,
+                                       VaRange avoid) {
   // An extent that is still mapped where it was before stays: its memory would not come back.
   ExtentSet held;
   for (const OldMapping& old : old_mappings_) held.insert(old.extent);
@@ -58,8 +57,7 @@ Bytes DeviceHeap::release_idle_extents(HeapLock& lock, std::span<Arena* const> a
     for (BlockMap* map : {&arena->large, &arena->small}) {
       if (found >= bytes) break;
       const std::size_t before = sources.size();
-      planner_.collect(*map, kAnyStream, avoid, kAnySize, bytes - found, sources,
-                       &held);
+      planner_.collect(*map, kAnyStream, avoid, kAnySize, bytes - found, sources, &held);
       for (std::size_t i = before; i < sources.size(); ++i) found += sources[i].extent->size;
     }
   }
@@ -95,8 +93,7 @@ Bytes DeviceHeap::release_idle_extents(HeapLock& lock, std::span<Arena* const> a
 }
 
 /// Level no_vmm: gives back the driver's allocations that are idle as a whole.
-Bytes DeviceHeap::release_idle_ranges(HeapLock& lock, std::span<Arena* const> arenas,
-                                      Bytes bytes) {
+Bytes DeviceHeap::release_idle_ranges(HeapLock& lock, std::span<Arena* const> arenas, Bytes bytes) {
   std::vector<Block*> due;
   Bytes found{};
   for (Arena* arena : arenas) {
@@ -231,8 +228,8 @@ void DeviceHeap::close_domain(DomainId domain) noexcept {
   refresh(lock);
 }
 
-/// Gives up what closed domains still hold, as far as nothing of it is live or in use. The heap lock
-/// is dropped meanwhile.
+/// Gives up what closed domains still hold, as far as nothing of it is live or in use. The heap
+/// lock is dropped meanwhile.
 void DeviceHeap::reap_closed(HeapLock& lock) {
   std::vector<std::unique_ptr<AddressRange>> ranges;
   const std::vector<DomainId> closed = closed_;

@@ -90,6 +90,22 @@ bool DeviceHeap::owns(const void* pointer) const {
   return false;
 }
 
+namespace {
+
+/// Bytes asked for that lie in a block: of a leased home interval, its share of its owner's.
+Bytes requested_in(const Block& block) {
+  if (block.owner == nullptr) return block.requested;
+  Bytes left = block.owner->requested;
+  for (const Block* part : block.owner->lease->parts) {
+    const Bytes share = std::min(left, part->size);
+    if (part == &block) return share;
+    left -= share;
+  }
+  return {};
+}
+
+}  // namespace
+
 Snapshot DeviceHeap::snapshot() const {
   const VmmLock vmm(vmm_mutex_);
   const HeapLock lock(mutex_);
@@ -100,7 +116,7 @@ Snapshot DeviceHeap::snapshot() const {
       map->for_each([&](const Block& block) {
         const bool used = block.freed.slot != kAnyStream;
         snapshot.blocks.push_back({.range = block.where(),
-                                   .requested = block.requested,
+                                   .requested = requested_in(block),
                                    .state = block.state,
                                    .stream = used ? streams_.at(block.freed.slot).id : kNoStream,
                                    .domain = arena->domain});
@@ -141,7 +157,7 @@ result<void> DeviceHeap::validate() const {
 result<void> DeviceHeap::validate_views(const VmmLock& vmm, const HeapLock& lock) const {
   BURSAR_CHECK(1, lock.held());
   const char* fault = nullptr;
-  std::unordered_map<const Extent*, std::uint32_t> mappings;
+  std::unordered_map<const Extent*, std::uint32_t> mappings = leaving_;
   for (const OldMapping& old : old_mappings_) ++mappings[old.extent];
   for (const Arena* arena : all_arenas()) {
     arena->views.for_each([&](const ViewPiece& piece) {

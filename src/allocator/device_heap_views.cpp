@@ -20,8 +20,7 @@ struct DeviceHeap::StitchStep {
 
 bool DeviceHeap::stitchable(Arena& arena, const Request& request) const {
   return planner_.stitches() && !request.dedicated() && request.alignment == Bytes{512} &&
-         request.size >= options_.stitch_limit &&
-         &planner_.zone_of(arena, request) == &arena.large;
+         request.size >= options_.stitch_limit && &planner_.zone_of(arena, request) == &arena.large;
 }
 
 /// A block of the request's size in a view whose memory is idle; null when there is none.
@@ -82,12 +81,21 @@ std::vector<std::pair<Block*, bool>> DeviceHeap::leave_views(const Block& home,
   std::vector<std::pair<Block*, bool>> views;
   ViewSet& set = arenas_[home.map->domain().value]->views;
   for (Block* address : set.detach(extent)) views.emplace_back(address, false);
+  if (!views.empty()) leaving_[&extent] += static_cast<std::uint32_t>(views.size());
   return views;
+}
+
+void DeviceHeap::no_longer_leaving(const Extent* extent, std::size_t mappings) {
+  const auto known = leaving_.find(extent);
+  if (known == leaving_.end()) return;
+  known->second -= static_cast<std::uint32_t>(mappings);
+  if (known->second == 0) leaving_.erase(known);
 }
 
 /// Addresses of mappings that are gone are free; the others are tried again later.
 void DeviceHeap::settle_views(Extent* extent, const std::vector<std::pair<Block*, bool>>& views,
                               FencePoint freed) {
+  no_longer_leaving(extent, views.size());
   for (const auto& [address, gone] : views) {
     if (gone) {
       address->map->make_vacant(address);
@@ -190,8 +198,7 @@ result<void> DeviceHeap::map_stitch(const VmmLock& vmm, const Arena& arena,
       step.at_home = true;
     }
     bool stuck = false;
-    result<void> mapped =
-        mapper_.map_view(vmm, *step.piece.extent, step.address->begin, stuck);
+    result<void> mapped = mapper_.map_view(vmm, *step.piece.extent, step.address->begin, stuck);
     if (mapped || stuck) step.view = mapped ? StitchStep::View::mapped : StitchStep::View::stuck;
     if (!mapped) return mapped;
   }

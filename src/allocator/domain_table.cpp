@@ -53,8 +53,9 @@ result<void> DomainTable::charge(DomainId domain, DeviceId device, Bytes bytes) 
     const std::uint64_t left = limit > now ? limit - now : 0;
     if (bytes.count > left) {
       return error{.kind = ErrorKind::over_budget,
-                   .message = "the domain's limit does not allow it: free memory, ask for less or "
-                              "raise the limit",
+                   .message =
+                       "the domain's limit does not allow it: free memory, ask for less or "
+                       "raise the limit",
                    .device = device,
                    .asked = bytes,
                    .free = Bytes{left},

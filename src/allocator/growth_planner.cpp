@@ -74,8 +74,7 @@ Bytes GrowthPlanner::growth_extent(const Arena& arena, const Request& request) c
 
 // -- where -----------------------------------------------------------------------------------
 
-VaRange GrowthPlanner::page_span(const AddressRange& range, DeviceAddress begin,
-                                 Bytes size) const {
+VaRange GrowthPlanner::page_span(const AddressRange& range, DeviceAddress begin, Bytes size) const {
   const DeviceAddress base = range.where().begin;
   const Bytes low = round_down(begin - base, page_);
   const Bytes high = round_up(begin + size - base, page_);
@@ -105,8 +104,9 @@ struct GrowthPlanner::Run {
 
   /// The last block that begins at or before `at`, which lies in the run.
   std::size_t index_at(DeviceAddress at) const {
-    const auto after = std::upper_bound(blocks.begin(), blocks.end(), at,
-                                        [](DeviceAddress a, const Block* b) { return a < b->begin; });
+    const auto after =
+        std::upper_bound(blocks.begin(), blocks.end(), at,
+                         [](DeviceAddress a, const Block* b) { return a < b->begin; });
     return static_cast<std::size_t>(after - blocks.begin()) - 1;
   }
   Bytes vacant_until(DeviceAddress at) const {
@@ -153,9 +153,8 @@ GrowthPlanner::Place GrowthPlanner::dedicated_place(const BlockMap& map,
   if (vacant == nullptr) return {};
   const std::uint64_t mask = std::max(request.alignment, page_).count - 1;
   // Vacant blocks begin at pages; an alignment above that moves the begin upward.
-  const DeviceAddress begin = slack == Bytes{}
-                                  ? vacant->begin
-                                  : DeviceAddress{(vacant->begin.value + mask) & ~mask};
+  const DeviceAddress begin =
+      slack == Bytes{} ? vacant->begin : DeviceAddress{(vacant->begin.value + mask) & ~mask};
   return {vacant, begin, size};
 }
 
@@ -262,8 +261,7 @@ void GrowthPlanner::fill(const Arena& arena, const Request& request,
           plan.site_freed.batch = std::max(plan.site_freed.batch, step.freed.batch);
         }
       } else {
-        step.target = {hole.begin,
-                       to_bytes(fresh_pages(arena, request, plan, hole), page_)};
+        step.target = {hole.begin, to_bytes(fresh_pages(arena, request, plan, hole), page_)};
       }
       plan.steps.push_back(step);
       hole = {step.target.end(), hole.size - step.target.size};

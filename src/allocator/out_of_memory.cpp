@@ -21,11 +21,11 @@ OutOfMemory::OutOfMemory(const OomReport& report) noexcept : report_(report) {
         "{}: {} ({:.1f} MiB asked on device {}, {:.1f} MiB free, limit {:.1f} MiB). "
         "Held: {:.1f} MiB reserved, {:.1f} live, {:.1f} idle (largest {:.1f}), {:.1f} pending; "
         "domain {}: {:.1f} reserved, {:.1f} live. Reclaimed {:.1f} MiB in {:.1f} ms of trying.",
-        to_string(cause.kind), cause.message, mib(cause.asked), cause.device.value,
-        mib(cause.free), mib(cause.limit), mib(report.held.reserved), mib(report.held.live),
-        mib(report.held.idle), mib(report.held.largest_idle), mib(report.held.pending),
-        report.domain.value, mib(report.domain_held.reserved), mib(report.domain_held.live),
-        mib(reclaimed), static_cast<double>(report.elapsed.ns) / 1e6);
+        to_string(cause.kind), cause.message, mib(cause.asked), cause.device.value, mib(cause.free),
+        mib(cause.limit), mib(report.held.reserved), mib(report.held.live), mib(report.held.idle),
+        mib(report.held.largest_idle), mib(report.held.pending), report.domain.value,
+        mib(report.domain_held.reserved), mib(report.domain_held.live), mib(reclaimed),
+        static_cast<double>(report.elapsed.ns) / 1e6);
     *end.out = '\0';
   } catch (...) {
     text_[0] = '\0';

@@ -65,8 +65,7 @@ void StitchPlanner::add_new(Stitch& stitch, Bytes bytes, Bytes used, Bytes exten
   }
 }
 
-Stitch StitchPlanner::build(const Parts& parts, const Part* head, Bytes size,
-                            Bytes extent) const {
+Stitch StitchPlanner::build(const Parts& parts, const Part* head, Bytes size, Bytes extent) const {
   Stitch stitch;
   Bytes rest = size;
   if (head != nullptr) {

@@ -122,8 +122,8 @@ std::vector<ViewPiece> ViewSet::drop(std::size_t index) {
 }
 
 void ViewSet::drop_if_empty(View* view) {
-  const auto at = std::find_if(views_.begin(), views_.end(),
-                               [view](const auto& v) { return v.get() == view; });
+  const auto at =
+      std::find_if(views_.begin(), views_.end(), [view](const auto& v) { return v.get() == view; });
   if (at == views_.end()) return;  // an extent may be in a view twice
   for (const ViewPiece& piece : view->pieces) {
     if (piece.extent != nullptr) return;

@@ -35,15 +35,14 @@ Verdict judge(DriverCode code, DriverCall call) noexcept {
       return {ErrorKind::not_supported, "not possible while a stream is being captured"};
     case DriverCode::invalid_handle:
       return {ErrorKind::invalid_argument, "a stream that does not exist (any more) was named"};
-    default:
-      return {ErrorKind::driver_fault, "the driver refused an operation it should allow"};
+    default: return {ErrorKind::driver_fault, "the driver refused an operation it should allow"};
   }
 }
 
 }  // namespace
 
-error driver_error(DriverCode code, DriverCall call, DeviceId device, Bytes asked,
-                   const char* file, int line) noexcept {
+error driver_error(DriverCode code, DriverCall call, DeviceId device, Bytes asked, const char* file,
+                   int line) noexcept {
   const Verdict verdict = judge(code, call);
   error e;
   e.kind = verdict.kind;

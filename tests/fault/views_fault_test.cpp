@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stitching, leasing and giving up views while driver calls fail: each kind, at each n, once and for
-// ever.
+// Stitching, leasing and giving up views while driver calls fail: each kind, at each n, once and
+// for ever.
 #include <memory>
 #include <vector>
 

@@ -16,6 +16,10 @@ AllocatorOptions options_for(const Setup& setup, Bytes page) {
   options.fence_bytes = page;
   options.fence_batch = setup.fence_batch;
   options.alias_moves = setup.alias_moves;
+  options.stitch_limit = setup.stitch ? page * 2 : Bytes::max();
+  options.guard = options.wide_guard = 0;
+  options.map_price = 0;
+  options.max_views = 6;
   options.wait_limit = milliseconds(20);
   return options;
 }

@@ -36,6 +36,9 @@ Crowd::Crowd(const CrowdOptions& options)
   policy.max_extent = page_ * 16;
   policy.small_limit = page_ / 2;
   policy.fence_bytes = page_;
+  policy.stitch_limit = page_ * 2;  // smaller blocks are moved for, larger ones stitched
+  policy.guard = policy.wide_guard = 0;
+  policy.max_views = 16;
   policy.wait_limit = milliseconds(5);
   allocator_ = std::make_unique<CachingAllocator>(driver_, policy);
   shared_domain_ = *allocator_->create_domain({"shared", page_ * (options.capacity_pages / 2)});

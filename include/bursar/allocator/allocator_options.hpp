@@ -58,9 +58,9 @@ BURSAR_EXPORT result<AllocatorOptions> preset_options(std::string_view name,
 /// invalid_argument when fields contradict each other or are out of range.
 BURSAR_EXPORT result<void> check_options(const AllocatorOptions& options);
 
-/// Parses "key:value,key:value" on top of `base`, in order. Keys are the fields' names (but `peers`),
-/// and `preset` for preset_options; sizes as `32MiB`,
-/// durations in ms. An unknown key, a bad value or a broken combination is `invalid_argument`.
+/// Parses "key:value,key:value" on top of `base`, in order. Keys are the fields' names (but
+/// `peers`), and `preset` for preset_options; sizes as `32MiB`, durations in ms. An unknown key, a
+/// bad value or a broken combination is `invalid_argument`.
 BURSAR_EXPORT result<AllocatorOptions> parse_options(std::string_view text,
                                                      AllocatorOptions base = {});
 

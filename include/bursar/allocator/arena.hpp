@@ -14,7 +14,10 @@ inline namespace v0 {
 /// Guarded by the device's heap lock.
 struct Arena {
   Arena(BlockStore& store, DomainId id, DeviceId device)
-      : domain(id), small(store, id, device), large(store, id, device), view_addresses(store, id, device) {}
+      : domain(id),
+        small(store, id, device),
+        large(store, id, device),
+        view_addresses(store, id, device) {}
 
   DomainId domain;
   BlockMap small;  ///< blocks below `small_limit`, in one-page extents

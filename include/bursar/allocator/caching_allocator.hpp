@@ -65,8 +65,8 @@ class BURSAR_EXPORT CachingAllocator {
   result<void> try_deallocate(void* block) noexcept;
   result<void> try_deallocate(void* block, StreamRef stream) noexcept;
 
-  /// Work of `stream`, one of the block's device, uses the block too: after deallocate the memory stays pending until a fence
-  /// taken at that stream's first call after it has passed.
+  /// Work of `stream`, one of the block's device, uses the block too: after deallocate the memory
+  /// stays pending until a fence taken at that stream's first call after it has passed.
   result<void> record_stream(void* block, StreamRef stream) noexcept;
   /// Resolves a handle once, so that later calls need not.
   result<StreamRef> stream(StreamHandle handle, DeviceId device = {}) noexcept;

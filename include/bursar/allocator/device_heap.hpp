@@ -11,6 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include <bursar/address/mapper.hpp>
@@ -33,8 +34,9 @@
 namespace bursar {
 inline namespace v0 {
 
-/// Thread-safe. The functions are those of CachingAllocator, for one device. Host memory running out
-/// inside one that is noexcept ends the program: half a plan cannot be taken back without memory.
+/// Thread-safe. The functions are those of CachingAllocator, for one device. Host memory running
+/// out inside one that is noexcept ends the program: half a plan cannot be taken back without
+/// memory.
 class BURSAR_EXPORT DeviceHeap {
  public:
   DeviceHeap(Driver& driver, DeviceId device, const AllocatorOptions& options,
@@ -87,7 +89,7 @@ class BURSAR_EXPORT DeviceHeap {
   struct Climb {
     const Request& request;
     StreamRef stream;
-    bool budget_only;   ///< a limit refused, not the device: only own memory helps
+    bool budget_only;  ///< a limit refused, not the device: only own memory helps
     Shortage shortage;
     std::uint64_t seen;  ///< `gains_` when it last searched
     Duration deadline;   ///< on the driver's clock
@@ -137,6 +139,7 @@ class BURSAR_EXPORT DeviceHeap {
   void settle_stitch(Arena& arena, const Request& request, std::vector<StitchStep>& steps);
 
   std::vector<std::pair<Block*, bool>> leave_views(const Block& home, const Extent& extent);
+  void no_longer_leaving(const Extent* extent, std::size_t mappings);
   void settle_views(Extent* extent, const std::vector<std::pair<Block*, bool>>& views,
                     FencePoint freed);
 
@@ -194,9 +197,11 @@ class BURSAR_EXPORT DeviceHeap {
   std::vector<std::unique_ptr<Arena>> arenas_;  // by domain id; null where never used
   LiveTable live_;
   std::vector<OldMapping> old_mappings_;
+  /// Mappings beyond their homes that extents are leaving at this moment.
+  std::unordered_map<const Extent*, std::uint32_t> leaving_;
   std::vector<Doomed> doomed_;
   std::vector<DomainId> closed_;  ///< domains that still hold something
-  std::vector<Block*> stuck_;  ///< places of quarantined extents that are still mapped
+  std::vector<Block*> stuck_;     ///< places of quarantined extents that are still mapped
   std::size_t sweep_at_ = 64;
   std::uint64_t gains_ = 0;  ///< how often memory has become free for others
   bool lost_ = false;

@@ -4,8 +4,8 @@
 // A miss is served in three steps, because no driver call may happen under the heap lock: *plan*
 // (choose the place and the extents, set both aside as `moving` blocks), *run* (driver calls under
 // the VMM lock), *commit* (tell the blocks). Between them other threads go on; what is set aside
-// cannot be taken by anyone else, and whatever fails, commit puts every piece back into a state that
-// is true.
+// cannot be taken by anyone else, and whatever fails, commit puts every piece back into a state
+// that is true.
 #pragma once
 
 #include <utility>
@@ -41,8 +41,8 @@ struct GrowthStep {
   Extent* extent = nullptr;  ///< of the source; or what a fresh step came to use
   Block* source = nullptr;   ///< null: fresh, from a spare or a new extent
   FencePoint freed;
-  /// Where the source's extent is still mapped by views, which it has left: one flag each, true once
-  /// that mapping is gone.
+  /// Where the source's extent is still mapped by views, which it has left: one flag each, true
+  /// once that mapping is gone.
   std::vector<std::pair<Block*, bool>> views;
   bool alias = false;  ///< the old mapping stays until `freed` has passed
   Outcome outcome = Outcome::untouched;
@@ -50,9 +50,9 @@ struct GrowthStep {
 
 struct GrowthPlan {
   Arena* arena = nullptr;
-  Block* site = nullptr;       ///< moving; the block's addresses, rounded out to the pages needed
-  VaRange place{};             ///< where the block will be
-  FencePoint site_freed;       ///< when old work in the site's memory is done
+  Block* site = nullptr;  ///< moving; the block's addresses, rounded out to the pages needed
+  VaRange place{};        ///< where the block will be
+  FencePoint site_freed;  ///< when old work in the site's memory is done
   std::vector<GrowthStep> steps;
   ExtentProperties properties;  ///< of extents to be created
   bool dedicated = false;       ///< one new extent of its own, no spare, no sources

@@ -6,7 +6,8 @@
 //      idle end of one page and end in the idle begin of another;
 //   2. idle extents from elsewhere fill the missing pages, largest that fit first, from the highest
 //      addresses down; the own domain's, then (where their work is done) other domains';
-//   3. the rest is new: large extents under the middle of large blocks, one-page extents under their
+//   3. the rest is new: large extents under the middle of large blocks, one-page extents under
+//   their
 //      ends and under everything small, since an extent is idle only as a whole.
 #pragma once
 
@@ -71,8 +72,7 @@ class BURSAR_EXPORT GrowthPlanner {
   Place best_place(const BlockMap& map, const Request& request) const;
   void try_run(Block* first, Block* last, const Request& request, Place& best) const;
   Place dedicated_place(const BlockMap& map, const Request& request) const;
-  void take_site(BlockMap& map, const Place& place, const Request& request,
-                 GrowthPlan& plan) const;
+  void take_site(BlockMap& map, const Place& place, const Request& request, GrowthPlan& plan) const;
   std::vector<VaRange> holes(const GrowthPlan& plan) const;
   void fill(const Arena& arena, const Request& request, std::vector<MoveSource> sources,
             GrowthPlan& plan) const;

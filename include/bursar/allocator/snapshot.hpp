@@ -14,7 +14,7 @@ inline namespace v0 {
 
 struct SnapshotBlock {
   VaRange range{};
-  Bytes requested{};  ///< 0 unless live
+  Bytes requested{};  ///< 0 unless live; of a block in a view, what lies here
   BlockState state = BlockState::vacant;
   StreamId stream = kNoStream;  ///< home or freeing stream; kNoStream: usable by any
   DomainId domain{};

@@ -31,9 +31,9 @@ class BURSAR_EXPORT Fences {
   /// fence). The heap lock is dropped meanwhile. `last`: no work follows, so the stream is retired
   /// and the fence covers what is freed from now on too, also while it is being recorded.
   result<void> record(HeapLock& lock, StreamRef stream, StreamSlot slot, bool last = false);
-  /// Asks the fences of one stream, or of all (kAnyStream); returns the slots of streams whose passed
-  /// batch has advanced. Returns at once when another thread is asking. The heap lock is dropped
-  /// meanwhile.
+  /// Asks the fences of one stream, or of all (kAnyStream); returns the slots of streams whose
+  /// passed batch has advanced. Returns at once when another thread is asking. The heap lock is
+  /// dropped meanwhile.
   std::vector<StreamSlot> poll(HeapLock& lock, StreamSlot only = kAnyStream);
   /// True when a fence is recorded that has not been seen done.
   bool outstanding(const HeapLock& lock) const;

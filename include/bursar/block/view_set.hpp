@@ -3,11 +3,11 @@
 //
 // Every extent has a home: the place in its zone where its bytes are accounted for. A *view* is a
 // run of addresses elsewhere at which parts of the world are stitched together: the free end of one
-// extent, whole idle extents, the free begin of another. A block in a view leases the home intervals
-// under it, so whoever finds the memory, at home or through any view, finds it free or taken alike.
-// A view outlives its block: the next request for its size gets the same block without a driver
-// call. Views are tried in the order they were made, so that a program that repeats itself takes the
-// same decisions again and again.
+// extent, whole idle extents, the free begin of another. A block in a view leases the home
+// intervals under it, so whoever finds the memory, at home or through any view, finds it free or
+// taken alike. A view outlives its block: the next request for its size gets the same block without
+// a driver call. Views are tried in the order they were made, so that a program that repeats itself
+// takes the same decisions again and again.
 #pragma once
 
 #include <algorithm>

@@ -24,7 +24,7 @@ namespace bursar {
 inline namespace v0 {
 
 struct SimOptions {
-  int devices = 1;              ///< at most 16
+  int devices = 1;                       ///< at most 16
   Bytes capacity{Bytes{24ull << 30}};    ///< of each device
   Bytes granularity{Bytes{2ull << 20}};  ///< a power of two
   CapabilityLevel capability = CapabilityLevel::full;

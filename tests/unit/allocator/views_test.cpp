@@ -152,8 +152,7 @@ TEST_CASE("views are bounded", "[allocator][views]") {
   CHECK(most <= homes + 5 * 12);
 }
 
-TEST_CASE("a stitch that fails half way leaves all memory as it was",
-          "[allocator][views][fault]") {
+TEST_CASE("a stitch that fails half way leaves all memory as it was", "[allocator][views][fault]") {
   const DriverCall call = GENERATE(DriverCall::map, DriverCall::set_access);
   const std::uint64_t nth = GENERATE(1u, 2u, 5u, 8u);
   ViewsFixture f;

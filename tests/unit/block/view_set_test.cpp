@@ -26,8 +26,8 @@ class ViewFixture {
       map->add_range(std::move(*range));
     }
     for (int i = 0; i < 6; ++i) {
-      Block* block = home.cut(home.find(at(4_MiB * extents.size())), at(4_MiB * extents.size()),
-                              4_MiB);
+      Block* block =
+          home.cut(home.find(at(4_MiB * extents.size())), at(4_MiB * extents.size()), 4_MiB);
       extents.push_back({});
       extents.back().size = 4_MiB;
       extents.back().mapped_at = block->begin;
@@ -110,8 +110,7 @@ TEST_CASE("views made for the size come first, then the oldest", "[block][view_s
   CHECK(f.views.find(f.home, kSlot, 7_MiB)->view == &large);
 }
 
-TEST_CASE("an extent that leaves is named at each address and found no more",
-          "[block][view_set]") {
+TEST_CASE("an extent that leaves is named at each address and found no more", "[block][view_set]") {
   ViewFixture f;
   View& first = f.view({0, 1}, 8_MiB);
   View& second = f.view({1, 2}, 8_MiB);
