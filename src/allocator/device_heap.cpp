@@ -194,14 +194,25 @@ StreamSlot DeviceHeap::slot_of(const HeapLock& lock, StreamId id) {
 void DeviceHeap::sweep_streams(const HeapLock& lock) {
   BURSAR_CHECK(1, lock.held());
   std::vector<bool> used(streams_.end_slot(), false);
+  const auto mark = [&](const Block& block) {
+    used[block.freed.slot] = true;
+    if (!block.recorded) return;
+    for (const FencePoint& use : *block.recorded) used[use.slot] = true;
+  };
   for (Arena* arena : all_arenas()) {
-    for (const BlockMap* map : {&arena->small, &arena->large}) {
-      map->for_each([&](const Block& block) {
-        used[block.freed.slot] = true;
-        if (!block.recorded) return;
-        for (const FencePoint& use : *block.recorded) used[use.slot] = true;
-      });
-    }
+    arena->small.for_each(mark);
+    arena->large.for_each(mark);
+    arena->views.keep_notes([&](const FencePoint& point) {
+      if (streams_.passed(point)) return false;
+      used[point.slot] = true;
+      return true;
+    });
+  }
+  // Blocks in views are in no map: they are live, or wait for a stream that may still use them.
+  live_.for_each(mark);
+  for (StreamSlot slot = 1; slot < streams_.end_slot(); ++slot) {
+    if (!streams_.in_use(slot)) continue;
+    for (const Block* waiting : streams_.at(slot).waiting) mark(*waiting);
   }
   for (const OldMapping& old : old_mappings_) used[old.freed.slot] = true;
   for (const Doomed& doomed : doomed_) used[doomed.freed.slot] = true;

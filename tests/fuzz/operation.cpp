@@ -45,6 +45,7 @@ Setup setup_of(std::uint8_t first, std::uint8_t second) {
   setup.backed = (first & 4u) != 0;
   setup.alias_moves = (first & 24u) != 24u;
   setup.stitch = (first & 32u) != 0;
+  setup.few_views = (first & 64u) != 0;
   setup.fence_batch = kBatches[second & 3u];
   setup.capacity_pages = kCapacities[(second >> 2) & 3u];
   setup.max_extent_pages = kExtents[(second >> 4) & 3u];

@@ -44,7 +44,8 @@ struct Setup {
   CapabilityLevel capability = CapabilityLevel::full;
   bool backed = false;  ///< real memory, small pages; blocks are filled and verified
   bool alias_moves = true;
-  bool stitch = false;  ///< blocks of two pages and more may be stitched; else all are moved for
+  bool stitch = false;     ///< blocks of two pages and more may be stitched; else all are moved for
+  bool few_views = false;  ///< one view at most is kept, so that views go all the time
   std::uint32_t fence_batch = 8;
   std::uint32_t capacity_pages = 48;
   std::uint32_t max_extent_pages = 16;

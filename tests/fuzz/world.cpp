@@ -19,7 +19,7 @@ AllocatorOptions options_for(const Setup& setup, Bytes page) {
   options.stitch_limit = setup.stitch ? page * 2 : Bytes::max();
   options.guard = options.wide_guard = 0;
   options.map_price = 0;
-  options.max_views = 6;
+  options.max_views = setup.few_views ? 1 : 8;
   options.wait_limit = milliseconds(20);
   return options;
 }

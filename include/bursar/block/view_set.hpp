@@ -58,6 +58,14 @@ class BURSAR_EXPORT ViewSet {
   /// over is given up: its pieces, still mapped. Empty when there is none.
   template <class Done>
   std::vector<ViewPiece> drop_oldest(Done&& done);
+  /// Calls visit(const FencePoint&) for what views note of blocks that were in them, and forgets
+  /// the notes for which it returns false.
+  template <class Visitor>
+  void keep_notes(Visitor&& visit) {
+    for (const std::unique_ptr<View>& view : views_) {
+      std::erase_if(view->freed, [&](const FencePoint& point) { return !visit(point); });
+    }
+  }
   /// The extent leaves all views: the addresses where it is still mapped.
   std::vector<Block*> detach(const Extent& extent);
   /// The piece whose addresses are the block `address`; null when no view has it.

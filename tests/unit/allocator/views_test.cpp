@@ -152,6 +152,22 @@ TEST_CASE("views are bounded", "[allocator][views]") {
   CHECK(most <= homes + 5 * 12);
 }
 
+TEST_CASE("a view whose work still runs is not taken away", "[allocator][views]") {
+  AllocatorOptions options = stitching();
+  options.max_views = 1;
+  ViewsFixture f(options);
+  f.scatter(4, 4_MiB);
+  void* block = f.get(16_MiB);
+  f.use(f.a, block, 16_MiB, 1, 50);
+  f.free(block);
+  f.free(f.live.back());
+  f.live.pop_back();
+  f.use(f.a, f.get(20_MiB), 20_MiB, 2, 50);  // does not fit the view: another one
+  f.look();
+  CHECK(f.driver->violations().empty());
+  CHECK(f.allocator.validate().ok());
+}
+
 TEST_CASE("a stitch that fails half way leaves all memory as it was", "[allocator][views][fault]") {
   const DriverCall call = GENERATE(DriverCall::map, DriverCall::set_access);
   const std::uint64_t nth = GENERATE(1u, 2u, 5u, 8u);
