@@ -68,7 +68,8 @@ class AllocatorState {
   std::vector<std::unique_ptr<DeviceHeap>> heaps;  // by device
 };
 
-CachingAllocator::CachingAllocator(std::shared_ptr<Driver> driver, AllocatorOptions options) {
+CachingAllocator::CachingAllocator(std::shared_ptr<Driver> driver,
+                                   const AllocatorOptions& options) {
   if (driver == nullptr) raise(invalid("a driver is needed"));
   if (result<void> good = check_options(options); !good) raise(good.failure());
   state_ = std::make_unique<AllocatorState>(std::move(driver), options);

@@ -67,6 +67,7 @@ bool DeviceHeap::take_away_old(HeapLock& lock) {
   lock.unlock();
   VmmLock vmm(vmm_mutex_);
   std::vector<bool> gone;
+  gone.reserve(due.size());
   for (const OldMapping& old : due) {
     gone.push_back(mapper_.unmap_old(vmm, *old.extent, old.block->begin).ok());
   }

@@ -56,10 +56,7 @@ result<void*> DeviceHeap::allocate_slow(HeapLock& lock, const Request& request, 
   OomReport tried;
   const Duration start = driver_.now();
   lock.lock();
-  if (!allowed) {
-    lost_ = lost_ || allowed.failure().kind == ErrorKind::device_lost;
-    return allowed.failure();
-  }
+  if (!allowed) return note_lost(allowed.failure());
 
   std::size_t step = 0;
   bool missed = false;
@@ -76,8 +73,7 @@ result<void*> DeviceHeap::allocate_slow(HeapLock& lock, const Request& request, 
     result<void*> grown =
         plain_ ? grow_plain(lock, mine, request) : grow_or_stitch(lock, mine, request, shortage);
     if (grown) return request.shareable ? scrub_slack(lock, *grown, request, stream) : grown;
-    tried.cause = grown.failure();
-    if (tried.cause.kind == ErrorKind::device_lost) lost_ = true;
+    tried.cause = note_lost(grown.failure());
     if (!tried.cause.retryable()) return tried.cause;
     const Climb climb{request,  stream, tried.cause.kind == ErrorKind::over_budget,
                       shortage, seen,   start + options_.wait_limit};
@@ -94,15 +90,25 @@ result<void*> DeviceHeap::allocate_slow(HeapLock& lock, const Request& request, 
   }
   ++mine.out_of_memory;
   lock.unlock();
+  tried.cause.asked = request.requested;
+  tried.elapsed = driver_.now() - start;
+  return refuse(tried, request.domain, report);
+}
 
+/// After a fatal error of the device nothing more is tried.
+const error& DeviceHeap::note_lost(const error& cause) {
+  lost_ = lost_ || cause.kind == ErrorKind::device_lost;
+  return cause;
+}
+
+/// The error of a request that found nothing, and its report where one is wanted. Takes the locks.
+error DeviceHeap::refuse(OomReport& tried, DomainId domain, OomReport* report) {
   MemoryInfo memory{};
   if (tried.cause.kind == ErrorKind::device_oom &&
       driver_.memory_info(device_, memory) == DriverCode::success) {
     tried.cause.free = memory.free;
   }
-  tried.cause.asked = request.requested;
-  tried.elapsed = driver_.now() - start;
-  if (report != nullptr) fill_report(tried, request.domain, *report);
+  if (report != nullptr) fill_report(tried, domain, *report);
   return tried.cause;
 }
 

@@ -63,6 +63,7 @@ Bytes DeviceHeap::release_idle_extents(HeapLock& lock, std::span<Arena* const> a
   }
   if (sources.empty()) return {};
   std::vector<std::vector<std::pair<Block*, bool>>> views;
+  views.reserve(sources.size());
   for (const MoveSource& source : sources) {
     views.push_back(leave_views(*source.block, *source.extent));
   }
@@ -109,6 +110,7 @@ Bytes DeviceHeap::release_idle_ranges(HeapLock& lock, std::span<Arena* const> ar
   }
   if (due.empty()) return {};
   std::vector<Extent*> extents;
+  extents.reserve(due.size());
   for (const Block* block : due) extents.push_back(block->range->extent_at(block->begin));
 
   lock.unlock();

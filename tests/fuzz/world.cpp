@@ -59,7 +59,7 @@ World::~World() { driver_->on_next_event_call(nullptr); }
 
 StreamRef World::name(std::size_t index, bool raw) {
   Stream& stream = streams_[index];
-  if (raw) return StreamRef{stream.handle};
+  if (raw && !stream.capturing) return StreamRef{stream.handle};
   if (!stream.resolved.resolved()) {
     const result<StreamRef> resolved = allocator_->stream(stream.handle);
     expect(resolved.ok(), "a stream that exists was not resolved");

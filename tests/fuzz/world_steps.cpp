@@ -230,6 +230,7 @@ void World::toggle_capture(std::size_t index) {
   if (stream.capturing) {
     expect(driver_->end_capture(stream.handle), "a capture was spoiled");
   } else {
+    (void)name(index, false);  // a stream under capture cannot be resolved
     driver_->begin_capture(stream.handle);
   }
   stream.capturing = !stream.capturing;

@@ -45,16 +45,18 @@ void examine_views_behind_work() {
   options.max_views = 1;
   CachingAllocator allocator(driver, options);
   const StreamHandle stream = driver->create_stream();
+  const StreamHandle other = driver->create_stream();
   std::uint64_t generation = 0;
-  const auto get = [&](unsigned mib) {
+  const auto get_on = [&](StreamHandle home, unsigned mib) {
     AllocateOptions on;
-    on.stream = stream;
+    on.stream = home;
     void* block = allocator.allocate(std::size_t{mib} << 20, on);
     const SimAccess access{bursar::to_address(block), Bytes{std::uint64_t{mib} << 20},
                            ++generation};
-    driver->launch(stream, milliseconds(50), {&access, 1});
+    driver->launch(home, milliseconds(50), {&access, 1});
     return block;
   };
+  const auto get = [&](unsigned mib) { return get_on(stream, mib); };
   std::vector<void*> blocks;
   for (int i = 0; i < 12; ++i) blocks.push_back(get(4));
   for (std::size_t i = 0; i < blocks.size(); i += 2) allocator.deallocate(blocks[i]);
@@ -62,6 +64,8 @@ void examine_views_behind_work() {
     allocator.deallocate(get(mib));
     allocator.deallocate(blocks[(mib - 24) / 2 + 1]);  // one more hole: the next view is larger
   }
+  get_on(other, 36);      // the last view fits, but its work on the first stream still runs
+  get_on(other, 44);      // what is idle there could be stitched, but for the same reason is not
   AllocateOptions small;  // a page of its zone: an idle extent leaves its home and all views
   small.stream = stream;
   (void)allocator.allocate(1000, small);

@@ -39,7 +39,7 @@ class BURSAR_EXPORT CachingAllocator {
  public:
   /// Makes no driver call for memory yet. Throws Error(invalid_argument) for options that
   /// contradict each other or the devices.
-  explicit CachingAllocator(std::shared_ptr<Driver> driver, AllocatorOptions options = {});
+  explicit CachingAllocator(std::shared_ptr<Driver> driver, const AllocatorOptions& options = {});
   /// Gives everything back. Precondition: no thread is inside a call, and no work still uses its
   /// memory. Blocks still live become invalid.
   ~CachingAllocator();

@@ -112,6 +112,8 @@ class BURSAR_EXPORT DeviceHeap {
   result<void*> allocate_slow(HeapLock& lock, const Request& request, StreamRef stream,
                               OomReport* report);
   result<void> refuse_while_capturing(StreamRef stream) const;
+  const error& note_lost(const error& cause);
+  error refuse(OomReport& tried, DomainId domain, OomReport* report);
   result<void*> scrub_slack(HeapLock& lock, void* block, const Request& request, StreamRef stream);
   result<void*> grow(HeapLock& lock, Arena& arena, const Request& request, Shortage& shortage);
   result<void*> grow_plain(HeapLock& lock, Arena& arena, const Request& request);

@@ -31,7 +31,7 @@ struct Stitch {
 /// Guarded by the device's heap lock. Changes nothing and never calls the driver.
 class BURSAR_EXPORT StitchPlanner {
  public:
-  StitchPlanner(Bytes page) : page_(page) {}
+  explicit StitchPlanner(Bytes page) : page_(page) {}
 
   /// The stitch of `size` bytes that needs the fewest new bytes, then the fewest maps, then leaves
   /// the least unusable. `extent`: size of extents to be created.

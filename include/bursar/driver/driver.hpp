@@ -68,6 +68,7 @@ class Driver {
 
   // -- streams and events -------------------------------------------------------------------
   /// `device` says whose default stream a null handle means.
+  /// capture_unsupported for a stream under capture, whose id the driver does not tell: ask before.
   virtual DriverCode stream_id(DeviceId device, StreamHandle stream, StreamId& out) noexcept = 0;
   virtual DriverCode stream_capturing(DeviceId device, StreamHandle stream, bool& out) noexcept = 0;
   virtual DriverCode event_create(DeviceId device, EventHandle& out) noexcept = 0;

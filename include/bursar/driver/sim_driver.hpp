@@ -64,7 +64,7 @@ class BURSAR_EXPORT SimDriver : public Driver {
  public:
   /// Throws Error(invalid_argument) for options that contradict each other, and driver_fault when
   /// the shared state cannot be opened.
-  explicit SimDriver(SimOptions options = {});
+  explicit SimDriver(const SimOptions& options = {});
   ~SimDriver() override;
 
   // -- the device's side: streams and work ---------------------------------------------------

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // StreamRef: a stream as named by the caller in one call: its handle and, once resolved, its id.
 //
-// Resolving costs a driver call (some 24 ns). A StreamRef made by `CachingAllocator::stream` is
-// resolved once; using it after the stream was destroyed is the caller's error, as with any handle.
-// The library itself keeps ids only and uses a handle only inside the call that named it.
+// A stream under capture cannot be resolved: do that before the capture begins. Resolving costs a
+// driver call (some 24 ns). A StreamRef made by `CachingAllocator::stream` is resolved once; using
+// it after the stream was destroyed is the caller's error, as with any handle. The library itself
+// keeps ids only and uses a handle only inside the call that named it.
 #pragma once
 
 #include <bursar/driver/driver_types.hpp>

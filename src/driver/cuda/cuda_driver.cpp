@@ -312,13 +312,14 @@ DriverCode CudaDriver::free_plain(DeviceAddress address) noexcept {
 
 DriverCode CudaDriver::stream_id(DeviceId device, StreamHandle stream, StreamId& out) noexcept {
   return run(DriverCall::stream_id, device, Capture::harmless, [&] {
-    unsigned long long id = 0;
-    // Asking the id of a stream under capture was seen to spoil the capture (error 900), so that
-    // case, and it alone, pays for the relaxed mode.
+    // Asking the id of a stream under capture was seen to fail (error 900) and to spoil the
+    // capture, in relaxed mode too; so it is not asked.
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     const CUresult asked = api_.stream_is_capturing(raw(stream), &status);
-    std::optional<RelaxedCapture> relaxed;
-    if (asked != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE) relaxed.emplace(api_);
+    if (asked == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE) {
+      return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
+    unsigned long long id = 0;
     const CUresult code = api_.stream_get_id(raw(stream), &id);
     if (code == CUDA_SUCCESS) out = StreamId{id};
     return code;

@@ -128,9 +128,13 @@ DriverCode SimDriver::free_plain(DeviceAddress address) noexcept {
 // -- streams and events -------------------------------------------------------------------------
 
 DriverCode SimDriver::stream_id(DeviceId device, StreamHandle handle, StreamId& out) noexcept {
-  return impl_->with_stream(DriverCall::stream_id, device, handle, [&](SimStream& stream) {
-    out = StreamId{stream.id.load(std::memory_order_acquire)};
-  });
+  bool capturing = false;
+  const DriverCode code =
+      impl_->with_stream(DriverCall::stream_id, device, handle, [&](SimStream& stream) {
+        capturing = stream.capturing.load(std::memory_order_acquire);
+        if (!capturing) out = StreamId{stream.id.load(std::memory_order_acquire)};
+      });
+  return capturing ? DriverCode::capture_unsupported : code;
 }
 
 DriverCode SimDriver::stream_capturing(DeviceId device, StreamHandle handle, bool& out) noexcept {

@@ -107,7 +107,7 @@ bool SimDriver::Impl::spoil_captures(const char* call) {
   return !streams.captures().empty();
 }
 
-SimDriver::SimDriver(SimOptions options) {
+SimDriver::SimDriver(const SimOptions& options) {
   watch_forks();
   impl_ = std::make_unique<Impl>(options);
 }

@@ -13,6 +13,8 @@ namespace {
 using namespace literals;
 
 constexpr Duration us(double microseconds) {
+  // std::llround is not constexpr, and no price is negative.
+  // NOLINTNEXTLINE(bugprone-incorrect-roundings)
   return Duration{static_cast<std::int64_t>(microseconds * 1000 + 0.5)};
 }
 

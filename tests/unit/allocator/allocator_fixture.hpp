@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include <bursar/allocator/caching_allocator.hpp>
 #include <bursar/allocator/out_of_memory.hpp>
@@ -75,10 +76,22 @@ class AllocatorFixture {
 
   AllocateOptions on(StreamHandle stream, DomainId domain = kDefaultDomain) const {
     AllocateOptions options;
-    options.stream = stream;
+    options.stream = ref(stream);
     options.domain = domain;
     options.device = device;
     return options;
+  }
+  /// From now on streams are named by what they resolve to, as they must be during a capture.
+  void resolve_streams() {
+    for (const StreamHandle stream : {a, b}) {
+      resolved_.push_back(*allocator.stream(stream, device));
+    }
+  }
+  StreamRef ref(StreamHandle stream) const {
+    for (const StreamRef& known : resolved_) {
+      if (known.handle == stream) return known;
+    }
+    return stream;
   }
   AllocateOptions with(BlockFlags flags) const {
     AllocateOptions options = on(a);
@@ -131,6 +144,9 @@ class AllocatorFixture {
   StreamHandle a = driver->create_stream(device);
   StreamHandle b = driver->create_stream(device);
   CachingAllocator allocator;
+
+ private:
+  std::vector<StreamRef> resolved_;
 };
 
 /// True when a driver has got everything back.

@@ -12,15 +12,27 @@ TEST_CASE("cached memory serves a capturing stream", "[allocator][contract][capt
   AllocatorFixture f(any_shape());
   void* block = f.get(4_MiB);
   f.free(block);
+  f.resolve_streams();
   f.driver->begin_capture(f.a, f.device);
   CHECK(f.get(4_MiB) == block);
   CHECK(f.driver->end_capture(f.a, f.device));
+}
+
+TEST_CASE("a stream that was not resolved before its capture is refused",
+          "[allocator][contract][capture]") {
+  AllocatorFixture f(any_shape());
+  f.free(f.get(4_MiB));
+  f.driver->begin_capture(f.a, f.device);
+  CHECK(kind_of(f.ask(4_MiB, f.a)) == not_supported);
+  CHECK(f.driver->end_capture(f.a, f.device));
+  CHECK(f.ask(4_MiB, f.a).ok());
 }
 
 TEST_CASE("a miss on a capturing stream is not supported and changes nothing",
           "[allocator][contract][capture]") {
   AllocatorFixture f(any_shape());
   f.free(f.get(4_MiB));
+  f.resolve_streams();
   f.driver->begin_capture(f.a, f.device);
   const std::uint64_t calls = f.memory_calls();
   CHECK(kind_of(f.ask(8_MiB, f.a)) == not_supported);
@@ -38,15 +50,16 @@ TEST_CASE("frees, records and looks during a capture do not spoil it",
   void* freed = f.get(4_MiB);
   void* other = f.get(4_MiB, f.b);
   f.free(f.get(512_B));
+  f.resolve_streams();
   f.driver->begin_capture(f.a, f.device);
-  CHECK(f.allocator.record_stream(other, f.a).ok());
-  CHECK(f.allocator.record_stream(used, f.b).ok());
+  CHECK(f.allocator.record_stream(other, f.ref(f.a)).ok());
+  CHECK(f.allocator.record_stream(used, f.ref(f.b)).ok());
   f.free(used);
-  f.allocator.deallocate(freed, f.a);
+  f.allocator.deallocate(freed, f.ref(f.a));
   f.free(other);
   f.free(f.get(512_B));
   f.look();
-  CHECK(kind_of(f.allocator.retire_stream(f.a, f.device)) == not_supported);
+  CHECK(kind_of(f.allocator.retire_stream(f.ref(f.a), f.device)) == not_supported);
   CHECK(f.driver->end_capture(f.a, f.device));
   CHECK(f.driver->violations().empty());
 }
@@ -55,10 +68,11 @@ TEST_CASE("misses and trims of other streams do not spoil a capture", "[allocato
   AllocatorFixture f(any_vmm_shape());
   void* other = f.get(16_MiB, f.b);
   f.free(f.get(4_MiB));
+  f.resolve_streams();
   f.driver->begin_capture(f.a, f.device);
   f.get(32_MiB, f.b);
-  f.allocator.deallocate(other, f.b);
-  const StreamRef streams[] = {f.a, f.b};
+  f.allocator.deallocate(other, f.ref(f.b));
+  const StreamRef streams[] = {f.ref(f.a), f.ref(f.b)};
   CHECK(f.allocator.trim(0_B, f.device, streams) >= 16_MiB);
   CHECK(f.driver->end_capture(f.a, f.device));
   CHECK(f.driver->violations().empty());
@@ -69,6 +83,7 @@ TEST_CASE("memory freed during a capture is fenced after it", "[allocator][captu
   f.get(512_B, f.b);
   void* block = f.get(4_MiB);
   f.free(f.get(512_B));
+  f.resolve_streams();
   f.driver->begin_capture(f.a, f.device);
   f.free(block);
   f.get(512_B);
