@@ -161,13 +161,15 @@ void Scenario::fill_the_device() {
 
 void Scenario::capture() {
   driver_->synchronize_device();
+  const result<StreamRef> resolved = allocator_->stream(a_);  // as is needed before a capture
+  const StreamRef a = resolved ? *resolved : StreamRef{a_};
   driver_->begin_capture(a_);
   capturing_ = true;
-  get(40, 1000_B, a_);
-  get(41, 60_MiB, a_);
+  get(40, 1000_B, a);
+  get(41, 60_MiB, a);
   free(23);
-  free_on(24, a_);
-  record(27, a_);
+  free_on(24, a);
+  record(27, a);
   if (!driver_->end_capture(a_)) complain("a capture was spoiled");
   capturing_ = false;
   get(42, 2_MiB, a_);
@@ -204,7 +206,7 @@ void Scenario::end() {
 
 // -- steps -------------------------------------------------------------------------------------
 
-void Scenario::get(std::size_t block, Bytes size, StreamHandle stream, DomainId domain,
+void Scenario::get(std::size_t block, Bytes size, StreamRef stream, DomainId domain,
                    BlockFlags flags) {
   AllocateOptions options;
   options.stream = stream;
@@ -220,7 +222,7 @@ void Scenario::get(std::size_t block, Bytes size, StreamHandle stream, DomainId 
   blocks_[block] = *got;
   if (!allocator_->owns(*got)) complain("a block is not owned");
   const SimAccess access{to_address(*got), size, static_cast<std::uint64_t>(block) + 1};
-  driver_->launch(stream, microseconds(50), {&access, 1});
+  driver_->launch(stream.handle, microseconds(50), {&access, 1});
 }
 
 void Scenario::free(std::size_t block) {
@@ -229,14 +231,14 @@ void Scenario::free(std::size_t block) {
   blocks_[block] = nullptr;
 }
 
-void Scenario::free_on(std::size_t block, StreamHandle stream) {
+void Scenario::free_on(std::size_t block, StreamRef stream) {
   if (blocks_[block] == nullptr) return;
   const result<void> freed = allocator_->try_deallocate(blocks_[block], stream);
   prove("deallocate on a stream", freed);
   if (freed) blocks_[block] = nullptr;
 }
 
-void Scenario::record(std::size_t block, StreamHandle stream) {
+void Scenario::record(std::size_t block, StreamRef stream) {
   if (blocks_[block] == nullptr) return;
   prove("record_stream", allocator_->record_stream(blocks_[block], stream));
 }

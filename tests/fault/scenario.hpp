@@ -77,11 +77,11 @@ class Scenario {
   void end();
 
   // Steps: each does one public call and proves the state after it.
-  void get(std::size_t block, Bytes size, StreamHandle stream, DomainId domain = kDefaultDomain,
+  void get(std::size_t block, Bytes size, StreamRef stream, DomainId domain = kDefaultDomain,
            BlockFlags flags = BlockFlags::none);
   void free(std::size_t block);
-  void free_on(std::size_t block, StreamHandle stream);
-  void record(std::size_t block, StreamHandle stream);
+  void free_on(std::size_t block, StreamRef stream);
+  void record(std::size_t block, StreamRef stream);
   void trim(Bytes target);
   void work(StreamHandle stream, std::int64_t ms) { driver_->launch(stream, milliseconds(ms)); }
 
