@@ -46,7 +46,14 @@ class TorchTarget final : public ReplayTarget {
 
   const char* name() const noexcept override { return expandable_ ? "torch_expandable" : "torch"; }
   result<StreamRef> resolve(StreamHandle stream) noexcept override { return StreamRef(stream); }
-  result<void> retire(StreamRef) noexcept override { return {}; }
+  /// PyTorch keeps a segment's stream by its handle and synchronizes it when it unmaps, so its
+  /// cache must go while the stream still exists.
+  result<void> retire(StreamRef) noexcept override {
+    if (const TorchOutcome outcome = peer_.stop(); outcome != TorchOutcome::done) {
+      return torch_error(peer_, outcome);
+    }
+    return {};
+  }
 
   result<void*> allocate(Bytes size, StreamRef stream) noexcept override {
     void* block = nullptr;

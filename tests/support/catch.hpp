@@ -9,7 +9,18 @@ using Catch::Approx;
 #include <catch2/catch.hpp>
 #endif
 
+#include <string>
+
 namespace bursar::test {
+
+/// Matches strings that hold `part`; the two generations name this differently.
+inline auto contains(const std::string& part) {
+#if __has_include(<catch2/catch_all.hpp>)
+  return Catch::Matchers::ContainsSubstring(part);
+#else
+  return Catch::Matchers::Contains(part);
+#endif
+}
 
 /// Counts test cases that could not run here; with any, and no failure, the program exits with 4,
 /// which ctest shows as skipped.

@@ -131,7 +131,7 @@ TEST_CASE("a compressed log reads as the plain one", "[replay][trace]") {
 TEST_CASE("a truncated gzip is refused at the line that is cut off", "[replay][trace]") {
   const std::string whole = gzipped(log_of("0,1,allocate,1,512,0\n0,1,free,1,512,0\n"));
   CHECK_THAT(refusal(whole.substr(0, whole.size() - 9), ".csv.gz"),
-             Catch::Matchers::Contains("truncated gzip"));
+             bursar::test::contains("truncated gzip"));
   CHECK_THAT(refusal(whole.substr(0, whole.size() - 1), ".csv.gz"),
              Catch::Matchers::StartsWith(":4: truncated gzip"));
 }
@@ -139,7 +139,7 @@ TEST_CASE("a truncated gzip is refused at the line that is cut off", "[replay][t
 TEST_CASE("a corrupt gzip is refused", "[replay][trace]") {
   std::string content = gzipped(log_of("0,1,allocate,1,512,0\n"));
   content[content.size() - 6] = static_cast<char>(content[content.size() - 6] ^ 1);
-  CHECK_THAT(refusal(content, ".csv.gz"), Catch::Matchers::Contains("corrupt gzip"));
+  CHECK_THAT(refusal(content, ".csv.gz"), bursar::test::contains("corrupt gzip"));
 }
 
 TEST_CASE("an absent file is refused with the system's reason", "[replay][trace]") {
@@ -148,7 +148,7 @@ TEST_CASE("an absent file is refused with the system's reason", "[replay][trace]
 }
 
 TEST_CASE("a folder is no log", "[replay][trace]") {
-  CHECK_THROWS_WITH(read_trace("/tmp"), Catch::Matchers::Contains("cannot read"));
+  CHECK_THROWS_WITH(read_trace("/tmp"), bursar::test::contains("cannot read"));
 }
 
 TEST_CASE("a file without the header is refused", "[replay][trace]") {
