@@ -30,7 +30,7 @@ struct AllocatorOptions {
   /// The same, where stitching would save too little for its mappings.
   std::uint32_t wide_guard = 12;
   /// What one more mapping must save, in hundred-thousandths of the peak of live bytes.
-  std::uint32_t map_price = 70;
+  std::uint32_t map_price = 90;
   /// Blocks smaller than this live in a zone of their own, in one-page extents.
   Bytes small_limit{Bytes{128ull << 10}};
   /// Map an idle extent at its new place at once and take the old mapping away when its work is
