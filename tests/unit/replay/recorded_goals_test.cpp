@@ -10,38 +10,38 @@ using bursar::test::kMade;
 using bursar::test::kRecorded;
 using bursar::test::replay_once;
 
-TEST_CASE("bursar holds recorded traces within 5 % of what they ask", "[replay][recorded]") {
+TEST_CASE("bursar holds recorded traces within 1.5 % of what they ask", "[replay][recorded]") {
   for (const std::string& name : kRecorded) {
     INFO(name);
     const ReplayRow row = replay_once({bundled(name)}, "bursar");
     CHECK_FALSE(row.ran_out);
-    CHECK(row.utilization() >= 0.95);
+    CHECK(row.utilization() >= 0.985);
   }
 }
 
-TEST_CASE("recorded traces complete on a device 6 % larger than they ask", "[replay][recorded]") {
+TEST_CASE("recorded traces complete on a device 2 % larger than they ask", "[replay][recorded]") {
   for (const std::string& name : kRecorded) {
     INFO(name);
     const std::vector<Trace> traces{bundled(name)};
     const Bytes asked = replay_once(traces, "segment_cache").requested_peak;
     const ReplayRow row =
-        replay_once(traces, "bursar", {.capacity = Bytes{asked.count / 100 * 106}});
+        replay_once(traces, "bursar", {.capacity = Bytes{asked.count / 100 * 102}});
     CHECK_FALSE(row.ran_out);
   }
 }
 
-TEST_CASE("bursar holds the made trace within 10 %", "[replay][recorded]") {
+TEST_CASE("bursar holds the made trace within 8 %", "[replay][recorded]") {
   const ReplayRow row = replay_once({bundled(kMade)}, "bursar");
   CHECK_FALSE(row.ran_out);
-  CHECK(row.utilization() >= 0.90);
+  CHECK(row.utilization() >= 0.92);
 }
 
-TEST_CASE("bursar holds all traces at once within 10 %", "[replay][recorded]") {
+TEST_CASE("bursar holds all traces at once within 7 %", "[replay][recorded]") {
   std::vector<Trace> traces;
   for (const std::string& name : kRecorded) traces.push_back(bundled(name));
   traces.push_back(bundled(kMade));
   const ReplayRow row = replay_once(traces, "bursar");
   CHECK_FALSE(row.ran_out);
   CHECK(row.operations == 2'162'902);
-  CHECK(row.utilization() >= 0.90);
+  CHECK(row.utilization() >= 0.93);
 }
