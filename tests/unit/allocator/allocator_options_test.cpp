@@ -27,6 +27,32 @@ TEST_CASE("every key sets its field", "[allocator][options]") {
   CHECK(parsed->wait_limit == milliseconds(15));
 }
 
+TEST_CASE("the keys of stitching set their fields", "[allocator][options]") {
+  const auto parsed =
+      parse_options("stitch_limit:4MiB,max_views:3,guard:1,wide_guard:2,map_price:7");
+  REQUIRE(parsed.ok());
+  CHECK(parsed->stitch_limit == 4_MiB);
+  CHECK(parsed->max_views == 3);
+  CHECK(parsed->guard == 1);
+  CHECK(parsed->wide_guard == 2);
+  CHECK(parsed->map_price == 7);
+}
+
+TEST_CASE("a preset sets the policy and nothing else, and later keys still count",
+          "[allocator][options]") {
+  AllocatorOptions base;
+  base.fence_batch = 5;
+  const auto time = parse_options("preset:time", base);
+  const auto utilization = parse_options("preset:utilization,growth_divisor:300", base);
+  REQUIRE(time.ok());
+  REQUIRE(utilization.ok());
+  CHECK(time->fence_batch == 5);
+  CHECK(time->growth_divisor < base.growth_divisor);
+  CHECK(utilization->extent_share > base.extent_share);
+  CHECK(utilization->growth_divisor == 300);
+  CHECK(parse_options("preset:time,preset:balanced")->growth_divisor == base.growth_divisor);
+}
+
 TEST_CASE("an empty text changes nothing", "[allocator][options]") {
   AllocatorOptions base;
   base.fence_batch = 5;
@@ -42,8 +68,8 @@ TEST_CASE("a text that is not understood is refused whole", "[allocator][options
   const std::string bad =
       GENERATE(as<std::string>{}, "max_extents:2MiB", "max_extent", "max_extent:", "max_extent:two",
                "max_extent:2MB", "fence_batch:-1", "fence_batch:1.5", "fence_batch:5000000000",
-               "alias_moves:yes", "wait_limit:1s", ":", ",", "fence_batch:5,,fence_batch:6",
-               "fence_batch: 5", "fence_batch:5 ", "Fence_batch:5");
+               "alias_moves:yes", "wait_limit:1s", "preset:fast", ":", ",",
+               "fence_batch:5,,fence_batch:6", "fence_batch: 5", "fence_batch:5 ", "Fence_batch:5");
   const auto parsed = parse_options(bad);
   CAPTURE(bad);
   REQUIRE_FALSE(parsed.ok());
