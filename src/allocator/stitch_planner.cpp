@@ -85,7 +85,12 @@ Stitch StitchPlanner::build(const Parts& parts, const Part* head, Bytes size, By
   }
   if (rest == Bytes{}) return stitch;
 
-  const auto fits = [rest](const Part& part) { return part.size >= rest; };
+  // No extent twice: in a view that maps one twice, a later block could lie on the same bytes
+  // twice.
+  const auto apart = [head](const Part& part) {
+    return head == nullptr || part.extent != head->extent;
+  };
+  const auto fits = [&](const Part& part) { return part.size >= rest && apart(part); };
   const auto prefix = std::find_if(parts.prefixes.begin(), parts.prefixes.end(), fits);
   if (prefix != parts.prefixes.end()) {
     stitch.pieces.push_back({prefix->extent, prefix->extent->size, Bytes{}, rest});
@@ -100,6 +105,7 @@ Stitch StitchPlanner::build(const Parts& parts, const Part* head, Bytes size, By
   const Part* best = nullptr;
   Bytes least = alone;
   for (const Part& part : parts.prefixes) {
+    if (!apart(part)) continue;
     const Bytes fresh = round_up(rest - part.size, page_);
     if (fresh < least) least = fresh, best = &part;
   }

@@ -17,7 +17,9 @@ View& ViewSet::add(VaRange where, Bytes made_for, std::vector<ViewPiece> pieces)
   view.pieces = std::move(pieces);
   by_size_[made_for.count].push_back(&view);
   for (const ViewPiece& piece : view.pieces) {
-    by_extent_[piece.extent].push_back(&view);
+    std::vector<View*>& in = by_extent_[piece.extent];
+    BURSAR_CHECK(1, in.empty() || in.back() != &view);  // no extent twice
+    in.push_back(&view);
     by_address_[piece.address] = piece;
   }
   return view;
@@ -124,7 +126,7 @@ std::vector<ViewPiece> ViewSet::drop(std::size_t index) {
 void ViewSet::drop_if_empty(View* view) {
   const auto at =
       std::find_if(views_.begin(), views_.end(), [view](const auto& v) { return v.get() == view; });
-  if (at == views_.end()) return;  // an extent may be in a view twice
+  if (at == views_.end()) return;
   for (const ViewPiece& piece : view->pieces) {
     if (piece.extent != nullptr) return;
   }

@@ -115,6 +115,18 @@ TEST_CASE("a free middle of an extent is of no use", "[allocator][stitch_planner
   CHECK(f.plan(4_MiB).new_bytes == 4_MiB);
 }
 
+TEST_CASE("the free end and the free begin of one extent are not put together",
+          "[allocator][stitch_planner]") {
+  StitchFixture f;
+  f.idle(3, 0_B, 3_MiB);
+  f.idle(3, 5_MiB, 8_MiB);
+  const Stitch stitch = f.plan(6_MiB);
+  CHECK(stitch.new_bytes > 0_B);
+  for (std::size_t i = 1; i < stitch.pieces.size(); ++i) {
+    CHECK(stitch.pieces[i].extent != stitch.pieces[0].extent);
+  }
+}
+
 TEST_CASE("memory another stream freed is left alone until its fence has passed",
           "[allocator][stitch_planner]") {
   StitchFixture f;
