@@ -230,11 +230,25 @@ result<void*> DeviceHeap::run_stitch(HeapLock& lock, Arena& arena, const Request
     if (step.at_home) step.home->range->set_extent(step.home->where(), step.piece.extent);
   }
   if (!ran) {
+    shortage = shortage_of(steps);
     settle_stitch(arena, request, steps);
-    shortage.bytes = stitch.new_bytes;
     return ran.failure();
   }
   return commit_stitch(arena, request, steps);
+}
+
+/// What a stitch that failed still lacks; its new extents, which have homes side by side, are kept
+/// for the next attempt.
+DeviceHeap::Shortage DeviceHeap::shortage_of(const std::vector<StitchStep>& steps) {
+  Shortage shortage;
+  for (const StitchStep& step : steps) {
+    const bool fresh = step.at_home || step.home->range->extent_at(step.home->begin) == nullptr;
+    if (!fresh) continue;
+    if (shortage.site.size == Bytes{}) shortage.site.begin = step.home->begin;
+    shortage.site.size += step.home->size;
+    if (!step.at_home) shortage.bytes += step.home->size;
+  }
+  return shortage;
 }
 
 void* DeviceHeap::commit_stitch(Arena& arena, const Request& request,
@@ -269,7 +283,7 @@ void DeviceHeap::settle_stitch(Arena& arena, const Request& request,
       arena.large.make_idle(step.home, fresh);
     } else if (existed) {
       const bool one_stream = step.freed.slot == kAnyStream && streams_.count() == 1;
-      arena.large.make_idle(step.home, one_stream ? fresh : step.freed);
+      arena.large.make_idle(step.home, one_stream ? fresh : streams_.settled(step.freed));
     } else if (step.piece.extent != nullptr &&
                step.piece.extent->state == ExtentState::quarantined) {
       stuck_.push_back(step.home);

@@ -137,6 +137,7 @@ class BURSAR_EXPORT DeviceHeap {
   result<void> map_stitch(const VmmLock& vmm, const Arena& arena, std::vector<StitchStep>& steps);
   result<void*> run_stitch(HeapLock& lock, Arena& arena, const Request& request,
                            const Stitch& stitch, Shortage& shortage);
+  static Shortage shortage_of(const std::vector<StitchStep>& steps);
   void* commit_stitch(Arena& arena, const Request& request, std::vector<StitchStep>& steps);
   void settle_stitch(Arena& arena, const Request& request, std::vector<StitchStep>& steps);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // GrowthPlanner: chooses where a request that missed will live and which extents back it.
 //
-// The policy, in the order it decides:
+// The policy, in the order it decides (blocks that can be stitched skip 2, and large extents may
+// lie under their ends too):
 //   1. the place that needs the fewest new pages, lowest address first: a block may begin in the
 //      idle end of one page and end in the idle begin of another;
 //   2. idle extents from elsewhere fill the missing pages, largest that fit first, from the highest
