@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes kv_sessions.csv.gz: a made trace of chat sessions whose KV cache is grown by concatenation and dropped at random.
-Per layer and step the old K and V live until the longer copy exists; prefill activations come and go. usage: make_kv_sessions.py OUT.csv.gz [SEED]"""
+Per layer and step the old K and V live until the longer copy exists; prefill activations come and go. usage: make_kv_sessions.py OUT.csv.gz [SEED [EVENTS]]"""
 import gzip, random, sys
 rng = random.Random(int(sys.argv[2]) if len(sys.argv) > 2 else 5)
 LAYERS, KV_BYTES, HIDDEN, INTER = 20, 2 * 96 * 2, 1280, 3456     # bytes of K (or V) per token and layer; activation widths
+LEAST_EVENTS = int(sys.argv[3]) if len(sys.argv) > 3 else 240000
 events, live, serial, now = [], {}, 0, 0.0
 def alloc(n):
     global serial, now
@@ -27,7 +28,7 @@ def forward(tokens, kv, length):
         x = y
     logits = alloc(tokens * 32000 * 2 if tokens < 64 else 64000); free(x); free(logits)
 step = 0
-while len(events) < 240000:
+while len(events) < LEAST_EVENTS:
     step += 1
     if sessions and rng.random() < 0.6:
         k = rng.choice(list(sessions)); kv, n = sessions[k]

@@ -15,6 +15,14 @@ inline const std::vector<std::string> kRecorded{"gpt_train",      "llm_serve",
                                                 "offload_train",  "vision_multiscale"};
 inline const std::string kMade = "kv_sessions";
 
+/// A trace that the policy was not tuned on, in the folder unseen, and what it is held to.
+struct Unseen {
+  std::string name;
+  double least_utilization;
+};
+inline const std::vector<Unseen> kUnseen{{"unseen/kv_sessions_11", 0.92},
+                                         {"unseen/kv_sessions_12", 0.92}};
+
 inline Trace bundled(const std::string& name) {
   return read_trace(std::string(TRACE_FOLDER) + "/" + name + ".csv.gz");
 }
