@@ -60,6 +60,7 @@ result<void> set_field(std::string_view key, std::string_view value, AllocatorOp
   if (key == "preset") return set_preset(value, options);
   if (key == "max_extent") return set_size(value, options.max_extent);
   if (key == "small_limit") return set_size(value, options.small_limit);
+  if (key == "borrow_limit") return set_size(value, options.borrow_limit);
   if (key == "growth_divisor") return set_number(value, options.growth_divisor);
   if (key == "extent_share") return set_number(value, options.extent_share);
   if (key == "stitch_limit") return set_size(value, options.stitch_limit);
@@ -73,8 +74,9 @@ result<void> set_field(std::string_view key, std::string_view value, AllocatorOp
   if (key == "alias_moves") return set_switch(value, options.alias_moves);
   if (key == "wait_limit") return set_milliseconds(value, options.wait_limit);
   return bad(
-      "BURSAR_CONF: unknown key; known are preset, max_extent, small_limit, growth_divisor, "
-      "extent_share, stitch_limit, max_views, guard, wide_guard, map_price, fence_batch, "
+      "BURSAR_CONF: unknown key; known are preset, max_extent, small_limit, borrow_limit, "
+      "growth_divisor, extent_share, stitch_limit, max_views, guard, wide_guard, map_price, "
+      "fence_batch, "
       "fence_bytes, address_factor, alias_moves, wait_limit");
 }
 
@@ -88,9 +90,9 @@ result<AllocatorOptions> preset_options(std::string_view name, AllocatorOptions 
   base.guard = balanced.guard;
   base.wide_guard = balanced.wide_guard;
   base.map_price = balanced.map_price;
+  base.borrow_limit = balanced.borrow_limit;
   if (name == "balanced") return base;
   if (name == "time") {
-    base.max_extent = Bytes{128ull << 20};
     base.growth_divisor = 64;
     base.extent_share = 8;
     base.wide_guard = 15;
@@ -98,10 +100,11 @@ result<AllocatorOptions> preset_options(std::string_view name, AllocatorOptions 
     return base;
   }
   if (name == "utilization") {
-    base.max_extent = Bytes{32ull << 20};
     base.growth_divisor = 256;
-    base.extent_share = 24;
+    base.extent_share = 16;
+    base.guard = 8;
     base.map_price = 0;
+    base.borrow_limit = base.small_limit;
     return base;
   }
   return bad("a preset is balanced, time or utilization");

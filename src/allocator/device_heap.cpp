@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include <bursar/block/block_size.hpp>
 #include <bursar/core/check.hpp>
 #include <bursar/core/log.hpp>
 #include <bursar/physical/driver_error.hpp>
@@ -12,7 +13,6 @@ namespace bursar {
 inline namespace v0 {
 
 namespace {
-constexpr Bytes kGranule{512};
 constexpr Bytes kMostAlignment{1ull << 30};
 
 std::vector<DeviceId> access_list(DeviceId own, const AllocatorOptions& options) {
@@ -38,6 +38,7 @@ DeviceHeap::DeviceHeap(Driver& driver, DeviceId device, const AllocatorOptions& 
       mapper_(driver, pool_, access_list(device, options)),
       runner_(pool_, mapper_),
       fences_(driver, device, streams_),
+      policy_(options),
       planner_(options, page_, info_.capability == CapabilityLevel::full, streams_),
       stitcher_(page_) {}
 
@@ -70,14 +71,11 @@ result<Request> DeviceHeap::check(Bytes bytes, const AllocateOptions& options) c
     return invalid("the alignment must be a power of two of at most 1 GiB");
   }
   if (!domains_.open(options.domain)) return invalid("the domain is not known or was closed");
-  const std::optional<Bytes> size = checked_round_up(bytes, kGranule);
-  if (!size || bytes.count > (std::uint64_t{1} << 62)) {
-    return invalid("the size cannot be represented");
-  }
+  if (bytes.count > (std::uint64_t{1} << 62)) return invalid("the size cannot be represented");
   Request request;
   request.requested = bytes;
-  request.size = *size;
-  request.alignment = std::max(options.alignment, kGranule);
+  request.size = block_size(bytes);
+  request.alignment = std::max(options.alignment, kBlockGranule);
   request.domain = options.domain;
   // At level no_vmm every block lies in one allocation of the driver, which never moves.
   request.pinned = has(options.flags, BlockFlags::pinned) && !plain_;
@@ -164,6 +162,7 @@ void DeviceHeap::note_live(Arena& arena, Block* block, const Request& request) {
   requested_ += request.requested;
   requested_peak_ = std::max(requested_peak_, requested_);
   live_bytes_ += block->size;
+  streams_.at(request.slot).live += block->size;
   live_peak_ = std::max(live_peak_, live_bytes_);
 }
 
@@ -257,6 +256,7 @@ void DeviceHeap::free_block(const HeapLock& lock, Block* block, FencePoint freed
   arenas_[block->map->domain().value]->note_freed(block->requested);
   requested_ -= block->requested;
   live_bytes_ -= block->size;
+  streams_.at(block->freed.slot).live -= block->size;
   if (block->recorded) {
     // The uses end at a fence that each recorded stream takes at its next call.
     auto& uses = *block->recorded;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <bursar/allocator/device_heap.hpp>
+#include <bursar/block/block_size.hpp>
 #include <bursar/core/check.hpp>
 #include <bursar/physical/driver_error.hpp>
 
@@ -58,8 +59,10 @@ result<void*> DeviceHeap::allocate_slow(HeapLock& lock, const Request& request, 
   lock.lock();
   if (!allowed) return note_lost(allowed.failure());
 
+  ask_device(lock);
   std::size_t step = 0;
   bool missed = false;
+  bool exhausted = false;
   bool overtime = false;
   for (int attempt = 0; attempt < kMostAttempts && step < kReclaimStepCount; ++attempt) {
     refresh(lock, stream, request.slot);
@@ -70,8 +73,8 @@ result<void*> DeviceHeap::allocate_slow(HeapLock& lock, const Request& request, 
     missed = true;
     const std::uint64_t seen = gains_;
     Shortage shortage{request.size, {}};
-    result<void*> grown =
-        plain_ ? grow_plain(lock, mine, request) : grow_or_stitch(lock, mine, request, shortage);
+    result<void*> grown = plain_ ? grow_plain(lock, mine, request)
+                                 : grow_or_reuse(lock, mine, request, exhausted, shortage);
     if (grown) return request.shareable ? scrub_slack(lock, *grown, request, stream) : grown;
     tried.cause = note_lost(grown.failure());
     if (!tried.cause.retryable()) return tried.cause;
@@ -87,12 +90,28 @@ result<void*> DeviceHeap::allocate_slow(HeapLock& lock, const Request& request, 
       step = 0;
       attempt = 0;
     }
+    // Nothing is left to reclaim: once more with whatever pieces there are.
+    if (step == kReclaimStepCount && !std::exchange(exhausted, true)) --step;
   }
   ++mine.out_of_memory;
   lock.unlock();
   tried.cause.asked = request.requested;
   tried.elapsed = driver_.now() - start;
   return refuse(tried, request.domain, report);
+}
+
+/// How much the device has left, asked again when a good part of it has come or gone: near its end
+/// the policy is another. The heap lock is dropped meanwhile.
+void DeviceHeap::ask_device(HeapLock& lock) {
+  const Bytes held = pool_.reserved();
+  const Bytes change = held > asked_at_ ? held - asked_at_ : asked_at_ - held;
+  if (known_end_ != Bytes::max() && change < info_.total / 64) return;
+  asked_at_ = held;
+  lock.unlock();
+  MemoryInfo memory{};
+  const DriverCode code = driver_.memory_info(device_, memory);
+  lock.lock();
+  if (code == DriverCode::success) known_end_ = memory.free + pool_.reserved();
 }
 
 /// After a fatal error of the device nothing more is tried.
@@ -131,10 +150,10 @@ result<void*> DeviceHeap::scrub_slack(HeapLock& lock, void* block, const Request
 /// One attempt to place the request with driver calls. What was done for a plan that failed is kept
 /// as idle memory at its site, so the next attempt needs only the `shortage`. The heap lock is
 /// dropped meanwhile.
-result<void*> DeviceHeap::grow(HeapLock& lock, Arena& arena, const Request& request,
+result<void*> DeviceHeap::grow(HeapLock& lock, Arena& arena, const Request& request, Bytes extent,
                                Shortage& shortage) {
   GrowthPlan plan;
-  while (!planner_.plan(arena, other_arenas(arena), request, pool_.spare(), plan)) {
+  while (!planner_.plan(arena, other_arenas(arena), request, pool_.spare(), extent, plan)) {
     const Bytes least = request.size + std::max(request.alignment, page_);
     if (result<void> added = add_range(lock, planner_.zone_of(arena, request), least); !added) {
       return added.failure();
@@ -276,7 +295,7 @@ Bytes DeviceHeap::range_size(const BlockMap& map) {
 /// Level no_vmm: a new allocation of the driver is a range of its own. The heap lock is dropped
 /// meanwhile.
 result<void*> DeviceHeap::grow_plain(HeapLock& lock, Arena& arena, const Request& request) {
-  const Bytes slack = request.alignment > Bytes{512} ? request.alignment : Bytes{};
+  const Bytes slack = request.alignment > kBlockGranule ? request.alignment : Bytes{};
   const Bytes least = round_up(request.size + slack, page_);
   const bool small = &planner_.zone_of(arena, request) == &arena.small;
   const Bytes generous =

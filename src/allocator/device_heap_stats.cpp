@@ -81,8 +81,7 @@ bool DeviceHeap::owns(const void* pointer) const {
     if (const Block* there = arena->view_addresses.find(address)) {
       const ViewPiece* piece = arena->views.piece_at(there);
       if (piece == nullptr) return false;
-      const Block* home =
-          arena->large.find(piece->extent->mapped_at + (address - piece->where.begin));
+      const Block* home = arena->find(piece->extent->mapped_at + (address - piece->where.begin));
       return home->owner != nullptr && home->owner->begin <= address &&
              address < home->owner->end();
     }
@@ -162,7 +161,7 @@ result<void> DeviceHeap::validate_views(const VmmLock& vmm, const HeapLock& lock
   for (const Arena* arena : all_arenas()) {
     arena->views.for_each([&](const ViewPiece& piece) {
       ++mappings[piece.extent];
-      if (arena->large.find(piece.extent->mapped_at) == nullptr) {
+      if (arena->find(piece.extent->mapped_at) == nullptr) {
         fault = "heap: an extent in a view has no home in its zone";
       }
       if (piece.address->where() != piece.where) fault = "heap: a view's addresses differ";

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <bursar/allocator/device_heap.hpp>
+#include <bursar/block/block_size.hpp>
 #include <bursar/core/check.hpp>
 
 namespace bursar {
@@ -19,7 +20,7 @@ struct DeviceHeap::StitchStep {
 };
 
 bool DeviceHeap::stitchable(Arena& arena, const Request& request) const {
-  return planner_.stitches() && !request.dedicated() && request.alignment == Bytes{512} &&
+  return planner_.stitches() && !request.dedicated() && request.alignment == kBlockGranule &&
          request.size >= options_.stitch_limit && &planner_.zone_of(arena, request) == &arena.large;
 }
 
@@ -27,9 +28,9 @@ bool DeviceHeap::stitchable(Arena& arena, const Request& request) const {
 void* DeviceHeap::try_views(const HeapLock& lock, Arena& arena, const Request& request) {
   BURSAR_CHECK(1, lock.held());
   if (!stitchable(arena, request)) return nullptr;
-  const auto place = arena.views.find(arena.large, request.slot, request.size);
+  const auto place = arena.views.find(arena, request.slot, request.size);
   if (!place) return nullptr;
-  ViewLease lease{place->view, ViewSet::take(arena.large, *place, request.size)};
+  ViewLease lease{place->view, ViewSet::take(arena, *place, request.size)};
   return enter_view(arena, place->begin, request, std::move(lease));
 }
 
@@ -38,7 +39,7 @@ void* DeviceHeap::enter_view(Arena& arena, DeviceAddress begin, const Request& r
                              ViewLease lease) {
   Block* block = store_.make();
   for (Block* part : lease.parts) {
-    arena.large.make_live(part, Bytes{}, request.slot);
+    part->map->make_live(part, Bytes{}, request.slot);
     part->owner = block;
   }
   ++lease.view->leases;
@@ -106,29 +107,61 @@ void DeviceHeap::settle_views(Extent* extent, const std::vector<std::pair<Block*
   }
 }
 
-/// Chooses between growing and stitching, and does it.
-result<void*> DeviceHeap::grow_or_stitch(HeapLock& lock, Arena& arena, const Request& request,
-                                         Shortage& shortage) {
-  if (!stitchable(arena, request)) return grow(lock, arena, request, shortage);
-  const std::optional<Bytes> needed = planner_.needed(arena, request);
-  if (!needed) return grow(lock, arena, request, shortage);
-  const Bytes peak = std::max(arena.live_peak, arena.live() + request.size);
-  const Bytes held = domains_.charged(arena.domain, device_);
-  const auto within = [&](std::uint32_t thousandths) {
-    return held + *needed <= peak + peak * thousandths / 1000;
-  };
-  if (within(options_.guard)) return grow(lock, arena, request, shortage);
+/// What the policy looks at.
+GrowthState DeviceHeap::growth_state(const Arena& arena, const Request& request,
+                                     bool exhausted) const {
+  GrowthState state;
+  state.peak = std::max(arena.live_peak, arena.live() + request.size);
+  state.held = domains_.charged(arena.domain, device_);
+  state.streams = streams_.effective_streams();
+  const Bytes now = pool_.reserved();
+  const Bytes left = known_end_ > now ? known_end_ - now : Bytes{};
+  state.attainable = std::min(domains_.limit(arena.domain), state.held + left);
+  state.exhausted = exhausted;
+  return state;
+}
 
-  const Bytes extent = planner_.growth_extent(arena, request);
-  const Stitch stitch = stitcher_.plan(arena.large, request.slot, request.size, extent);
-  if (stitch.new_bytes >= *needed) return grow(lock, arena, request, shortage);
+/// Chooses between growing and reusing, and does it.
+result<void*> DeviceHeap::grow_or_reuse(HeapLock& lock, Arena& arena, const Request& request,
+                                        bool exhausted, Shortage& shortage) {
+  const GrowthState state = growth_state(arena, request, exhausted);
+  if (void* borrowed = try_borrow(lock, arena, request, state)) return borrowed;
+  const Bytes extent = policy_.extent_size(state, request.size, page_);
+  const std::optional<Bytes> needed =
+      stitchable(arena, request) ? planner_.needed(arena, request) : std::nullopt;
+  if (!needed || policy_.within_guard(state, *needed)) {
+    return grow(lock, arena, request, extent, shortage);
+  }
+  Stitch stitch = stitcher_.plan(arena, request.slot, request.size, extent, false);
+  if (!policy_.within_guard(state, stitch.new_bytes)) {
+    stitch = stitcher_.plan(arena, request.slot, request.size, extent, true);
+  }
   const std::size_t growth_maps = (needed->count + extent.count - 1) / extent.count;
   const std::size_t more = stitch.maps() > growth_maps ? stitch.maps() - growth_maps : 0;
-  const Bytes price = peak * options_.map_price / 100'000 * more;
-  if (within(options_.wide_guard) && *needed - stitch.new_bytes < price) {
-    return grow(lock, arena, request, shortage);
+  if (stitch.new_bytes >= *needed ||
+      policy_.not_worth_it(state, *needed, *needed - stitch.new_bytes, more)) {
+    return grow(lock, arena, request, extent, shortage);
   }
-  return run_stitch(lock, arena, request, stitch, shortage);
+  return run_stitch(lock, arena, request, stitch, exhausted, shortage);
+}
+
+/// A small block on the smallest idle run of the other zone, where the policy prefers that to a new
+/// page; null where there is none.
+void* DeviceHeap::try_borrow(const HeapLock& lock, Arena& arena, const Request& request,
+                             const GrowthState& state) {
+  BURSAR_CHECK(1, lock.held());
+  const bool small = &planner_.zone_of(arena, request) == &arena.small;
+  if (!small || request.alignment != kBlockGranule) return nullptr;
+  const Bytes idle = arena.large.bytes(BlockState::idle);
+  if (!policy_.borrows(state, request.size, idle, page_)) return nullptr;
+  Block* best = nullptr;
+  for (const StreamSlot slot : {request.slot, kAnyStream}) {
+    arena.large.idle(slot).ascend(request.size, [&](Block* block) {
+      if (best == nullptr || block->size < best->size) best = block;
+      return true;
+    });
+  }
+  return best == nullptr ? nullptr : place(arena, arena.large, best, request);
 }
 
 /// Keeps the number of views in bounds: the oldest that nothing uses are taken away.
@@ -170,12 +203,12 @@ bool DeviceHeap::set_stitch_aside(Arena& arena, const Stitch& stitch,
       home_at = home_at + piece.size;
     } else {
       const DeviceAddress begin = piece.extent->mapped_at + piece.from;
-      Block* start = arena.large.find(begin);
+      Block* start = arena.find(begin);
       for (Block* b = start; b != nullptr && b->begin < begin + piece.used; b = b->next) {
         if (b->freed.slot == kAnyStream) continue;
         step.freed = {b->freed.slot, std::max(step.freed.batch, b->freed.batch)};
       }
-      step.home = arena.large.gather(start, {begin, piece.used});
+      step.home = start->map->gather(start, {begin, piece.used});
     }
     steps.push_back(step);
   }
@@ -206,14 +239,15 @@ result<void> DeviceHeap::map_stitch(const VmmLock& vmm, const Arena& arena,
 }
 
 result<void*> DeviceHeap::run_stitch(HeapLock& lock, Arena& arena, const Request& request,
-                                     const Stitch& stitch, Shortage& shortage) {
+                                     const Stitch& stitch, bool exhausted, Shortage& shortage) {
   drop_old_views(arena);
   std::vector<StitchStep> steps;
   BlockMap* lacking = nullptr;
   Bytes least{};
   if (!set_stitch_aside(arena, stitch, steps, lacking, least)) {
     if (result<void> added = add_range(lock, *lacking, least); !added) return added.failure();
-    return grow_or_stitch(lock, arena, request, shortage);  // what was idle may not be any more
+    return grow_or_reuse(lock, arena, request, exhausted,
+                         shortage);  // what was idle may not be any more
   }
   lock.unlock();
   VmmLock vmm(vmm_mutex_);
@@ -283,7 +317,7 @@ void DeviceHeap::settle_stitch(Arena& arena, const Request& request,
       arena.large.make_idle(step.home, fresh);
     } else if (existed) {
       const bool one_stream = step.freed.slot == kAnyStream && streams_.count() == 1;
-      arena.large.make_idle(step.home, one_stream ? fresh : streams_.settled(step.freed));
+      step.home->map->make_idle(step.home, one_stream ? fresh : streams_.settled(step.freed));
     } else if (step.piece.extent != nullptr &&
                step.piece.extent->state == ExtentState::quarantined) {
       stuck_.push_back(step.home);

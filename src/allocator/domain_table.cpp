@@ -38,6 +38,8 @@ void DomainTable::set_limit(DomainId domain, Bytes limit) noexcept {
   row(domain).limit.store(limit.count);
 }
 
+Bytes DomainTable::limit(DomainId domain) const noexcept { return Bytes{row(domain).limit.load()}; }
+
 Bytes DomainTable::charged(DomainId domain, DeviceId device) const noexcept {
   return Bytes{row(domain).charged[static_cast<std::size_t>(device.value)].load()};
 }

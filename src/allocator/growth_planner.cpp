@@ -20,7 +20,7 @@ BlockMap& GrowthPlanner::zone_of(Arena& arena, const Request& request) const {
 }
 
 bool GrowthPlanner::plan(Arena& arena, std::span<Arena* const> others, const Request& request,
-                         Bytes spare, GrowthPlan& plan) const {
+                         Bytes spare, Bytes extent, GrowthPlan& plan) const {
   BlockMap& map = zone_of(arena, request);
   const Place place =
       request.dedicated() ? dedicated_place(map, request) : best_place(map, request);
@@ -54,7 +54,7 @@ bool GrowthPlanner::plan(Arena& arena, std::span<Arena* const> others, const Req
     collect(other->large, kAnyStream, avoid, most, missing(sources), sources);
     collect(other->small, kAnyStream, avoid, most, missing(sources), sources);
   }
-  fill(arena, request, std::move(sources), plan);
+  fill(request, std::move(sources), extent, plan);
   return true;
 }
 
@@ -62,14 +62,6 @@ std::optional<Bytes> GrowthPlanner::needed(Arena& arena, const Request& request)
   const Place place = best_place(zone_of(arena, request), request);
   if (place.start == nullptr) return std::nullopt;
   return place.new_bytes;
-}
-
-Bytes GrowthPlanner::growth_extent(const Arena& arena, const Request& request) const {
-  const Bytes peak = std::max(arena.live_peak, arena.live() + request.size);
-  const Bytes wanted =
-      std::max(peak / options_.growth_divisor, request.size / options_.extent_share);
-  const Bytes most = std::min(wanted, options_.max_extent);
-  return most < page_ ? page_ : Bytes{std::bit_floor(most.count)};
 }
 
 // -- where -----------------------------------------------------------------------------------
@@ -239,8 +231,8 @@ std::vector<VaRange> GrowthPlanner::holes(const GrowthPlan& plan) const {
   return holes;
 }
 
-void GrowthPlanner::fill(const Arena& arena, const Request& request,
-                         std::vector<MoveSource> sources, GrowthPlan& plan) const {
+void GrowthPlanner::fill(const Request& request, std::vector<MoveSource> sources, Bytes extent,
+                         GrowthPlan& plan) const {
   std::stable_sort(sources.begin(), sources.end(), [](const MoveSource& a, const MoveSource& b) {
     return a.extent->pages > b.extent->pages;
   });
@@ -261,7 +253,7 @@ void GrowthPlanner::fill(const Arena& arena, const Request& request,
           plan.site_freed.batch = std::max(plan.site_freed.batch, step.freed.batch);
         }
       } else {
-        step.target = {hole.begin, to_bytes(fresh_pages(arena, request, plan, hole), page_)};
+        step.target = {hole.begin, to_bytes(fresh_pages(request, plan, extent, hole), page_)};
       }
       plan.steps.push_back(step);
       hole = {step.target.end(), hole.size - step.target.size};
@@ -273,17 +265,17 @@ void GrowthPlanner::fill(const Arena& arena, const Request& request,
 }
 
 /// How many pages the next new extent of the hole takes.
-PageCount GrowthPlanner::fresh_pages(const Arena& arena, const Request& request,
-                                     const GrowthPlan& plan, VaRange hole) const {
+PageCount GrowthPlanner::fresh_pages(const Request& request, const GrowthPlan& plan, Bytes extent,
+                                     VaRange hole) const {
   if (request.size < options_.small_limit) return PageCount{1};
   if (aliases_ && request.size >= options_.stitch_limit) {
-    return pages_for(std::min(growth_extent(arena, request), hole.size), page_);
+    return pages_for(std::min(extent, hole.size), page_);
   }
   // The pages that the block shares with others: its own ends.
   if (hole.begin < plan.place.begin) return PageCount{1};
   Bytes middle = hole.size;
   if (hole.end() > plan.place.end()) middle -= page_;
-  const Bytes most = std::min(growth_extent(arena, request), middle);
+  const Bytes most = std::min(extent, middle);
   if (most < page_) return PageCount{1};
   return PageCount{static_cast<std::uint32_t>(std::bit_floor(most / page_))};
 }

@@ -13,8 +13,8 @@ namespace {
 constexpr std::size_t kMostHeads = 64;
 }  // namespace
 
-StitchPlanner::Parts StitchPlanner::find_parts(const BlockMap& home, StreamSlot slot) const {
-  Parts parts;
+/// The idle parts of a zone's extents.
+void StitchPlanner::add_parts(const BlockMap& home, StreamSlot slot, Parts& parts) {
   const auto idle_for = [slot](const Block* block) {
     return block != nullptr && block->state == BlockState::idle && BlockMap::usable(*block, slot);
   };
@@ -43,6 +43,13 @@ StitchPlanner::Parts StitchPlanner::find_parts(const BlockMap& home, StreamSlot 
     });
     if (slot == kAnyStream) break;
   }
+}
+
+StitchPlanner::Parts StitchPlanner::find_parts(const Zones& homes, StreamSlot slot,
+                                               bool use_small) {
+  Parts parts;
+  add_parts(homes.large, slot, parts);
+  if (use_small) add_parts(homes.small, slot, parts);
   const auto larger = [](const Part& a, const Part& b) {
     return std::tuple(b.size, a.extent->mapped_at) < std::tuple(a.size, b.extent->mapped_at);
   };
@@ -116,8 +123,9 @@ Stitch StitchPlanner::build(const Parts& parts, const Part* head, Bytes size, By
   return stitch;
 }
 
-Stitch StitchPlanner::plan(const BlockMap& home, StreamSlot slot, Bytes size, Bytes extent) const {
-  const Parts parts = find_parts(home, slot);
+Stitch StitchPlanner::plan(const Zones& homes, StreamSlot slot, Bytes size, Bytes extent,
+                           bool use_small) const {
+  const Parts parts = find_parts(homes, slot, use_small);
   Stitch best = build(parts, nullptr, size, extent);
   const auto waste = [](const Stitch& s) {
     return s.pieces.back().extent == nullptr ? s.pieces.back().size - s.pieces.back().used

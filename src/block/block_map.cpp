@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include <bursar/block/block_size.hpp>
 #include <bursar/core/check.hpp>
 
 namespace bursar {
@@ -47,9 +48,8 @@ std::unique_ptr<AddressRange> BlockMap::remove_range(Block* only) {
 // -- searching ------------------------------------------------------------------------------
 
 Block* BlockMap::find_idle(StreamSlot slot, Bytes size, Bytes alignment) const {
-  const Bytes granule{512};
   // Any block of this size has an aligned place of `size` bytes in it.
-  const Bytes enough = alignment > granule ? size + alignment - granule : size;
+  const Bytes enough = alignment > kBlockGranule ? size + alignment - kBlockGranule : size;
   Block* mine = slot < idle_.size() ? idle_[slot].lowest_fit(enough) : nullptr;
   Block* everybodys = slot == kAnyStream ? nullptr : idle_[kAnyStream].lowest_fit(enough);
   if (mine == nullptr) return everybodys;

@@ -25,7 +25,7 @@ View& ViewSet::add(VaRange where, Bytes made_for, std::vector<ViewPiece> pieces)
   return view;
 }
 
-std::optional<DeviceAddress> ViewSet::free_run(const View& view, const BlockMap& home,
+std::optional<DeviceAddress> ViewSet::free_run(const View& view, const Zones& homes,
                                                StreamSlot slot, Bytes size) {
   DeviceAddress begin = view.where.begin;
   for (const ViewPiece& piece : view.pieces) {
@@ -36,7 +36,7 @@ std::optional<DeviceAddress> ViewSet::free_run(const View& view, const BlockMap&
     }
     const DeviceAddress base = piece.extent->mapped_at;
     const Bytes length = piece.extent->size;
-    for (const Block* block = home.find(base); block->begin < base + length; block = block->next) {
+    for (const Block* block = homes.find(base); block->begin < base + length; block = block->next) {
       const Bytes until = std::min(block->end(), base + length) - base;
       if (block->state != BlockState::idle || !BlockMap::usable(*block, slot)) {
         begin = piece.where.begin + until;
@@ -50,21 +50,20 @@ std::optional<DeviceAddress> ViewSet::free_run(const View& view, const BlockMap&
   return std::nullopt;
 }
 
-std::optional<ViewSet::Place> ViewSet::find(const BlockMap& home, StreamSlot slot,
-                                            Bytes size) const {
+std::optional<ViewSet::Place> ViewSet::find(const Zones& homes, StreamSlot slot, Bytes size) const {
   if (const auto made = by_size_.find(size.count); made != by_size_.end()) {
     for (View* view : made->second) {
-      if (const auto begin = free_run(*view, home, slot, size)) return Place{view, *begin};
+      if (const auto begin = free_run(*view, homes, slot, size)) return Place{view, *begin};
     }
   }
   for (const std::unique_ptr<View>& view : views_) {
     if (view->where.size < size) continue;
-    if (const auto begin = free_run(*view, home, slot, size)) return Place{view.get(), *begin};
+    if (const auto begin = free_run(*view, homes, slot, size)) return Place{view.get(), *begin};
   }
   return std::nullopt;
 }
 
-std::vector<Block*> ViewSet::take(BlockMap& home, const Place& place, Bytes size) {
+std::vector<Block*> ViewSet::take(const Zones& homes, const Place& place, Bytes size) {
   std::vector<Block*> parts;
   const VaRange wanted{place.begin, size};
   for (const ViewPiece& piece : place.view->pieces) {
@@ -73,7 +72,8 @@ std::vector<Block*> ViewSet::take(BlockMap& home, const Place& place, Bytes size
     const DeviceAddress end = std::min(here.end(), wanted.end());
     if (begin >= end) continue;
     const DeviceAddress at = piece.extent->mapped_at + (begin - here.begin);
-    parts.push_back(home.gather(home.find(at), {at, end - begin}));
+    Block* start = homes.find(at);
+    parts.push_back(start->map->gather(start, {at, end - begin}));
   }
   return parts;
 }

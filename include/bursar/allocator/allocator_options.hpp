@@ -15,11 +15,11 @@ inline namespace v0 {
 
 struct AllocatorOptions {
   /// Upper bound of one extent made for growth. A power of two, at least the device's page.
-  Bytes max_extent{Bytes{64ull << 20}};
+  Bytes max_extent{Bytes{128ull << 20}};
   /// Growth takes extents of about (peak of live bytes) / this: more means smaller extents.
-  std::uint32_t growth_divisor = 128;
+  std::uint32_t growth_divisor = 112;
   /// Or of (size of the block) / this, where that is more: large blocks get large extents.
-  std::uint32_t extent_share = 12;
+  std::uint32_t extent_share = 8;
   /// Smaller blocks are not stitched: their holes are filled by moving idle extents.
   Bytes stitch_limit{Bytes{2ull << 20}};
   /// Views kept for each domain and device; the oldest unused go first.
@@ -28,18 +28,21 @@ struct AllocatorOptions {
   /// preferred to anything that needs more mappings.
   std::uint32_t guard = 9;
   /// The same, where stitching would save too little for its mappings.
-  std::uint32_t wide_guard = 12;
+  std::uint32_t wide_guard = 13;
   /// What one more mapping must save, in hundred-thousandths of the peak of live bytes.
-  std::uint32_t map_price = 90;
+  std::uint32_t map_price = 150;
   /// Blocks smaller than this live in a zone of their own, in one-page extents.
-  Bytes small_limit{Bytes{128ull << 10}};
+  Bytes small_limit{Bytes{2ull << 20}};
+  /// Where the guard does not allow a new page, blocks of that zone smaller than this may lie on
+  /// idle memory of the other, which holds it together for as long as they live.
+  Bytes borrow_limit{};
   /// Map an idle extent at its new place at once and take the old mapping away when its work is
   /// done, where the device can map an extent twice. Off: idle extents whose work is not done stay.
   bool alias_moves = true;
   /// A fence is due after so many frees on a stream, or, where there are several streams, so many
   /// bytes: what is not fenced yet cannot serve other streams.
   std::uint32_t fence_batch = 64;
-  Bytes fence_bytes{Bytes{16ull << 20}};
+  Bytes fence_bytes{Bytes{48ull << 20}};
   /// How long an allocation may wait for GPU work whose memory would serve it, before it fails.
   Duration wait_limit = milliseconds(2000);
   /// Devices that get access to all of this allocator's memory besides the one it lies on. The

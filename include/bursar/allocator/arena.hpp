@@ -1,29 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arena: one domain's memory on one device: its two zones and its counters.
+// Arena: one domain's memory on one device: its zones, its views and its counters.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
-#include <bursar/block/block_map.hpp>
 #include <bursar/block/view_set.hpp>
+#include <bursar/block/zones.hpp>
 
 namespace bursar {
 inline namespace v0 {
 
 /// Guarded by the device's heap lock.
-struct Arena {
+struct Arena : Zones {
   Arena(BlockStore& store, DomainId id, DeviceId device)
-      : domain(id),
-        small(store, id, device),
-        large(store, id, device),
-        view_addresses(store, id, device) {}
+      : Zones(store, id, device), domain(id), view_addresses(store, id, device) {}
 
   DomainId domain;
-  BlockMap small;  ///< blocks below `small_limit`, in one-page extents
-  BlockMap large;
   BlockMap view_addresses;  ///< where views lie: moving where one is, else vacant
-  ViewSet views;            ///< of extents at home in `large`
+  ViewSet views;            ///< of extents at home in the zones
 
   std::uint32_t pins = 0;  ///< requests that use it while they hold no lock
 

@@ -21,6 +21,7 @@
 #include <bursar/allocator/arena.hpp>
 #include <bursar/allocator/domain_table.hpp>
 #include <bursar/allocator/growth_planner.hpp>
+#include <bursar/allocator/growth_policy.hpp>
 #include <bursar/allocator/growth_runner.hpp>
 #include <bursar/allocator/out_of_memory.hpp>
 #include <bursar/allocator/snapshot.hpp>
@@ -111,11 +112,13 @@ class BURSAR_EXPORT DeviceHeap {
   // device_heap_growth.cpp: misses
   result<void*> allocate_slow(HeapLock& lock, const Request& request, StreamRef stream,
                               OomReport* report);
+  void ask_device(HeapLock& lock);
   result<void> refuse_while_capturing(StreamRef stream) const;
   const error& note_lost(const error& cause);
   error refuse(OomReport& tried, DomainId domain, OomReport* report);
   result<void*> scrub_slack(HeapLock& lock, void* block, const Request& request, StreamRef stream);
-  result<void*> grow(HeapLock& lock, Arena& arena, const Request& request, Shortage& shortage);
+  result<void*> grow(HeapLock& lock, Arena& arena, const Request& request, Bytes extent,
+                     Shortage& shortage);
   result<void*> grow_plain(HeapLock& lock, Arena& arena, const Request& request);
   Bytes range_size(const BlockMap& map);
   result<void> add_range(HeapLock& lock, BlockMap& map, Bytes least);
@@ -130,13 +133,16 @@ class BURSAR_EXPORT DeviceHeap {
   void make_pending(Block* block);
   void make_idle(Block* block, FencePoint freed);
   void drop_old_views(Arena& arena);
-  result<void*> grow_or_stitch(HeapLock& lock, Arena& arena, const Request& request,
-                               Shortage& shortage);
+  GrowthState growth_state(const Arena& arena, const Request& request, bool exhausted) const;
+  result<void*> grow_or_reuse(HeapLock& lock, Arena& arena, const Request& request, bool exhausted,
+                              Shortage& shortage);
+  void* try_borrow(const HeapLock& lock, Arena& arena, const Request& request,
+                   const GrowthState& state);
   bool set_stitch_aside(Arena& arena, const Stitch& stitch, std::vector<StitchStep>& steps,
                         BlockMap*& lacking, Bytes& least);
   result<void> map_stitch(const VmmLock& vmm, const Arena& arena, std::vector<StitchStep>& steps);
   result<void*> run_stitch(HeapLock& lock, Arena& arena, const Request& request,
-                           const Stitch& stitch, Shortage& shortage);
+                           const Stitch& stitch, bool exhausted, Shortage& shortage);
   static Shortage shortage_of(const std::vector<StitchStep>& steps);
   void* commit_stitch(Arena& arena, const Request& request, std::vector<StitchStep>& steps);
   void settle_stitch(Arena& arena, const Request& request, std::vector<StitchStep>& steps);
@@ -208,11 +214,14 @@ class BURSAR_EXPORT DeviceHeap {
   std::size_t sweep_at_ = 64;
   std::uint64_t gains_ = 0;  ///< how often memory has become free for others
   bool lost_ = false;
-  Bytes requested_{};  ///< of all domains, for the common peak
+  Bytes known_end_ = Bytes::max();  ///< reserved + free of the device, when last asked
+  Bytes asked_at_{};                ///< reserved then
+  Bytes requested_{};               ///< of all domains, for the common peak
   Bytes requested_peak_{};
   Bytes live_bytes_{};
   Bytes live_peak_{};
   Fences fences_;
+  GrowthPolicy policy_;
   GrowthPlanner planner_;
   StitchPlanner stitcher_;
 };

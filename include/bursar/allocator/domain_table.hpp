@@ -31,6 +31,7 @@ class BURSAR_EXPORT DomainTable final : public ExtentGate {
   bool open(DomainId domain) const noexcept;
   void close(DomainId domain) noexcept;
   void set_limit(DomainId domain, Bytes limit) noexcept;
+  Bytes limit(DomainId domain) const noexcept;
   Bytes charged(DomainId domain, DeviceId device) const noexcept;
   std::string name(DomainId domain) const;
   std::uint32_t count() const noexcept { return count_.load(); }

@@ -30,7 +30,7 @@ using ExtentSet = std::unordered_set<const Extent*>;
 /// What is asked of the heap, checked and rounded.
 struct Request {
   Bytes requested{};
-  Bytes size{};       ///< rounded up to 512 B
+  Bytes size{};       ///< of the block: block_size(requested)
   Bytes alignment{};  ///< a power of two, at least 512
   DomainId domain{};
   StreamSlot slot = kAnyStream;
@@ -46,13 +46,12 @@ class BURSAR_EXPORT GrowthPlanner {
                 const StreamTable& streams);
 
   /// Sets aside place and sources in `plan`; false when no range of the zone has room for the
-  /// request (the caller adds one and asks again). `spare`: bytes that fresh steps will find spare.
+  /// request (the caller adds one and asks again). `spare`: bytes that fresh steps will find spare;
+  /// `extent`: size of extents to be created.
   bool plan(Arena& arena, std::span<Arena* const> others, const Request& request, Bytes spare,
-            GrowthPlan& plan) const;
+            Bytes extent, GrowthPlan& plan) const;
   /// New bytes that the request would need at its best place; nothing when no range has room.
   std::optional<Bytes> needed(Arena& arena, const Request& request) const;
-  /// Size of the extents that growth for the request would create.
-  Bytes growth_extent(const Arena& arena, const Request& request) const;
   bool stitches() const { return aliases_; }
   /// Which zone the request belongs to.
   BlockMap& zone_of(Arena& arena, const Request& request) const;
@@ -75,9 +74,9 @@ class BURSAR_EXPORT GrowthPlanner {
   Place dedicated_place(const BlockMap& map, const Request& request) const;
   void take_site(BlockMap& map, const Place& place, const Request& request, GrowthPlan& plan) const;
   std::vector<VaRange> holes(const GrowthPlan& plan) const;
-  void fill(const Arena& arena, const Request& request, std::vector<MoveSource> sources,
+  void fill(const Request& request, std::vector<MoveSource> sources, Bytes extent,
             GrowthPlan& plan) const;
-  PageCount fresh_pages(const Arena& arena, const Request& request, const GrowthPlan& plan,
+  PageCount fresh_pages(const Request& request, const GrowthPlan& plan, Bytes extent,
                         VaRange hole) const;
   VaRange page_span(const AddressRange& range, DeviceAddress begin, Bytes size) const;
 

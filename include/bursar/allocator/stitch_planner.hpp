@@ -4,12 +4,14 @@
 // A block needs one run of addresses, not one run of memory: [free end of an extent] [whole idle
 // extents ...] [new extents] [free begin of an extent], mapped side by side. The pages at both ends
 // are shared with the blocks that use the rest of those extents, so rounding waste becomes packing.
+// Pages of the zone of small blocks are taken only where asked: each costs a mapping and may be
+// wanted back soon.
 #pragma once
 
 #include <vector>
 
 #include <bursar/allocator/growth_planner.hpp>
-#include <bursar/block/block_map.hpp>
+#include <bursar/block/zones.hpp>
 
 namespace bursar {
 inline namespace v0 {
@@ -35,7 +37,7 @@ class BURSAR_EXPORT StitchPlanner {
 
   /// The stitch of `size` bytes that needs the fewest new bytes, then the fewest maps, then leaves
   /// the least unusable. `extent`: size of extents to be created.
-  Stitch plan(const BlockMap& home, StreamSlot slot, Bytes size, Bytes extent) const;
+  Stitch plan(const Zones& homes, StreamSlot slot, Bytes size, Bytes extent, bool use_small) const;
 
  private:
   /// The idle part of an extent.
@@ -48,7 +50,8 @@ class BURSAR_EXPORT StitchPlanner {
     std::vector<Part> suffixes;  ///< idle up to the extent's end, largest first
     std::vector<Part> prefixes;  ///< idle from the extent's begin, smallest first
   };
-  Parts find_parts(const BlockMap& home, StreamSlot slot) const;
+  static void add_parts(const BlockMap& home, StreamSlot slot, Parts& parts);
+  static Parts find_parts(const Zones& homes, StreamSlot slot, bool use_small);
   Stitch build(const Parts& parts, const Part* head, Bytes size, Bytes extent) const;
   void add_new(Stitch& stitch, Bytes bytes, Bytes used, Bytes extent) const;
 

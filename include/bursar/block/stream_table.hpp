@@ -28,6 +28,7 @@ struct Fence {
 
 struct StreamState {
   StreamId id = kNoStream;
+  Bytes live{};                    ///< of blocks whose home it is
   std::uint64_t open_batch = 1;    ///< the batch that frees join now
   std::uint64_t passed_batch = 0;  ///< work of this batch and earlier ones is done
   std::uint32_t unfenced = 0;      ///< frees since the last fence
@@ -77,6 +78,20 @@ class StreamTable {
   /// `point`, or everybody's once it has passed and there is somebody else.
   FencePoint settled(FencePoint point) const {
     return count() > 1 && passed(point) ? FencePoint{} : point;
+  }
+
+  /// How many streams of equal weight would share live memory as these do: the inverse of
+  /// Simpson's index of concentration. 1 where one stream has it all.
+  double effective_streams() const {
+    double sum = 0;
+    double squares = 0;
+    for (const std::unique_ptr<StreamState>& state : states_) {
+      if (state == nullptr) continue;
+      const auto live = static_cast<double>(state->live.count);
+      sum += live;
+      squares += live * live;
+    }
+    return squares > 0 ? sum * sum / squares : 1;
   }
 
   /// Streams known.

@@ -16,7 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include <bursar/block/block_map.hpp>
+#include <bursar/block/zones.hpp>
 #include <bursar/physical/extent.hpp>
 
 namespace bursar {
@@ -49,9 +49,9 @@ class BURSAR_EXPORT ViewSet {
   View& add(VaRange where, Bytes made_for, std::vector<ViewPiece> pieces);
   /// The oldest view in which `size` bytes lie side by side whose home intervals are all idle and
   /// usable on `slot`; views made for just this size first.
-  std::optional<Place> find(const BlockMap& home, StreamSlot slot, Bytes size) const;
+  std::optional<Place> find(const Zones& homes, StreamSlot slot, Bytes size) const;
   /// Takes the home intervals under [begin, begin + size) of a view: `moving`, one for each piece.
-  static std::vector<Block*> take(BlockMap& home, const Place& place, Bytes size);
+  static std::vector<Block*> take(const Zones& homes, const Place& place, Bytes size);
   /// A block in the view was freed: its work is done once `point` has passed.
   static void give_back(View& view, FencePoint point);
   /// The oldest view that no block leases and whose work `done` (a predicate of FencePoint) says is
@@ -81,7 +81,7 @@ class BURSAR_EXPORT ViewSet {
  private:
   void drop_if_empty(View* view);
   std::vector<ViewPiece> drop(std::size_t index);
-  static std::optional<DeviceAddress> free_run(const View& view, const BlockMap& home,
+  static std::optional<DeviceAddress> free_run(const View& view, const Zones& homes,
                                                StreamSlot slot, Bytes size);
 
   std::vector<std::unique_ptr<View>> views_;  // in order of creation

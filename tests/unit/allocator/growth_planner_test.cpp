@@ -21,8 +21,6 @@ constexpr Bytes kPage = 2_MiB;
 /// Requests of every size are served by moving, as where nothing can be stitched.
 AllocatorOptions moves_only() {
   AllocatorOptions options;
-  options.max_extent = 32_MiB;
-  options.extent_share = 8;
   options.stitch_limit = Bytes::max();
   options.small_limit = 1_MiB;
   return options;
@@ -71,10 +69,11 @@ class PlannerFixture {
     Arena* const others[] = {&other};
     GrowthPlan out;
     const std::span<Arena* const> all(others, from_other ? 1u : 0u);
-    REQUIRE(planner.plan(mine, all, request, spare, out));
+    REQUIRE(planner.plan(mine, all, request, spare, growth, out));
     return out;
   }
 
+  Bytes growth = 8_MiB;  ///< size of new extents
   SimDriver driver;
   AllocatorOptions options = moves_only();
   StreamTable streams;
@@ -165,7 +164,7 @@ TEST_CASE("the middle of a large block takes large extents, its ends one-page on
   const GrowthPlan plan = f.plan(f.want(64_MiB), {}, false);
   REQUIRE(plan.place.begin == f.at(map, 1_MiB));
   const std::vector<std::uint32_t> pages = pages_of(plan);
-  // 64 MiB / extent_share is 8 MiB; the last page is shared with what comes after.
+  // The last page is shared with what comes after.
   CHECK(pages.front() == 4);
   CHECK(pages.back() == 1);
   CHECK(*std::max_element(pages.begin(), pages.end()) == 4);
@@ -173,13 +172,12 @@ TEST_CASE("the middle of a large block takes large extents, its ends one-page on
 
 TEST_CASE("small blocks are backed by one-page extents", "[allocator][planner]") {
   PlannerFixture f;
-  f.mine.live_peak = 16_GiB;
   CHECK(pages_of(f.plan(f.want(1000_KiB), {}, false)) == std::vector<std::uint32_t>{1});
 }
 
-TEST_CASE("no new extent is larger than max_extent", "[allocator][planner]") {
+TEST_CASE("no new extent is larger than asked", "[allocator][planner]") {
   PlannerFixture f;
-  f.options.max_extent = 4_MiB;
+  f.growth = 4_MiB;
   for (const std::uint32_t pages : pages_of(f.plan(f.want(64_MiB), {}, false))) CHECK(pages <= 2);
 }
 
@@ -293,7 +291,7 @@ TEST_CASE("a dedicated request takes whole vacant pages and no source", "[alloca
 TEST_CASE("a zone without room says so and stays as it was", "[allocator][planner]") {
   PlannerFixture f;
   GrowthPlan plan;
-  CHECK_FALSE(f.planner.plan(f.mine, {}, f.want(300_MiB), {}, plan));
+  CHECK_FALSE(f.planner.plan(f.mine, {}, f.want(300_MiB), {}, kPage, plan));
   CHECK(plan.site == nullptr);
   CHECK(f.mine.large.bytes(BlockState::moving) == 0_B);
 }

@@ -46,14 +46,15 @@ class StitchFixture {
     }
     home.make_idle(cut, freed);
   }
-  Stitch plan(Bytes size) const { return planner.plan(home, kSlot, size, 8_MiB); }
+  Stitch plan(Bytes size) const { return planner.plan(homes, kSlot, size, 8_MiB, false); }
 
  private:
   SimDriver driver_;
   BlockStore store_;
 
  public:
-  BlockMap home{store_, DomainId{}, DeviceId{}};
+  Zones homes{store_, DomainId{}, DeviceId{}};
+  BlockMap& home = homes.large;
   std::deque<Extent> extents;
   StitchPlanner planner{kPage};
 };

@@ -55,7 +55,8 @@ class ViewFixture {
   BlockStore store_;
 
  public:
-  BlockMap home{store_, DomainId{}, DeviceId{}};
+  Zones homes{store_, DomainId{}, DeviceId{}};
+  BlockMap& home = homes.large;
   BlockMap addresses{store_, DomainId{}, DeviceId{}};
   std::deque<Extent> extents;
   ViewSet views;
@@ -66,11 +67,11 @@ class ViewFixture {
 TEST_CASE("a view is found when all memory under the request is idle", "[block][view_set]") {
   ViewFixture f;
   View& view = f.view({1, 4}, 8_MiB);
-  CHECK_FALSE(f.views.find(f.home, kSlot, 8_MiB));
+  CHECK_FALSE(f.views.find(f.homes, kSlot, 8_MiB));
   f.free(1);
-  CHECK_FALSE(f.views.find(f.home, kSlot, 8_MiB));
+  CHECK_FALSE(f.views.find(f.homes, kSlot, 8_MiB));
   f.free(4);
-  const auto place = f.views.find(f.home, kSlot, 8_MiB);
+  const auto place = f.views.find(f.homes, kSlot, 8_MiB);
   REQUIRE(place);
   CHECK(place->view == &view);
   CHECK(place->begin == view.where.begin);
@@ -82,9 +83,9 @@ TEST_CASE("memory that another stream freed and no fence has passed is not found
   f.view({1, 4}, 8_MiB);
   f.free(1, {kSlot, 7});
   f.free(4, {2, 7});
-  CHECK_FALSE(f.views.find(f.home, kSlot, 8_MiB));
+  CHECK_FALSE(f.views.find(f.homes, kSlot, 8_MiB));
   f.home.release_batch(2, 7);
-  CHECK(f.views.find(f.home, kSlot, 8_MiB));
+  CHECK(f.views.find(f.homes, kSlot, 8_MiB));
 }
 
 TEST_CASE("a request smaller than the view takes its first free run", "[block][view_set]") {
@@ -92,10 +93,10 @@ TEST_CASE("a request smaller than the view takes its first free run", "[block][v
   View& view = f.view({0, 2, 4}, 12_MiB);
   f.free(2);
   f.free(4);
-  const auto place = f.views.find(f.home, kSlot, 6_MiB);
+  const auto place = f.views.find(f.homes, kSlot, 6_MiB);
   REQUIRE(place);
   CHECK(place->begin == view.where.begin + 4_MiB);
-  const std::vector<Block*> parts = ViewSet::take(f.home, *place, 6_MiB);
+  const std::vector<Block*> parts = ViewSet::take(f.homes, *place, 6_MiB);
   REQUIRE(parts.size() == 2);
   CHECK(parts[0]->where() == VaRange{f.at(8_MiB), 4_MiB});
   CHECK(parts[1]->where() == VaRange{f.at(16_MiB), 2_MiB});
@@ -106,8 +107,8 @@ TEST_CASE("views made for the size come first, then the oldest", "[block][view_s
   View& large = f.view({0, 1, 2}, 12_MiB);
   View& exact = f.view({0, 2}, 8_MiB);
   for (const std::size_t extent : {0, 1, 2}) f.free(extent);
-  CHECK(f.views.find(f.home, kSlot, 8_MiB)->view == &exact);
-  CHECK(f.views.find(f.home, kSlot, 7_MiB)->view == &large);
+  CHECK(f.views.find(f.homes, kSlot, 8_MiB)->view == &exact);
+  CHECK(f.views.find(f.homes, kSlot, 7_MiB)->view == &large);
 }
 
 TEST_CASE("an extent that leaves is named at each address and found no more", "[block][view_set]") {
@@ -121,8 +122,8 @@ TEST_CASE("an extent that leaves is named at each address and found no more", "[
   REQUIRE(left.size() == 2);
   CHECK(left[0]->begin == in_first);
   CHECK(left[1]->begin == in_second);
-  CHECK_FALSE(f.views.find(f.home, kSlot, 8_MiB));
-  CHECK(f.views.find(f.home, kSlot, 4_MiB));
+  CHECK_FALSE(f.views.find(f.homes, kSlot, 8_MiB));
+  CHECK(f.views.find(f.homes, kSlot, 4_MiB));
   CHECK(f.views.count() == 2);
   f.views.detach(f.extents[0]);
   f.views.detach(f.extents[2]);

@@ -20,8 +20,12 @@ struct Unseen {
   std::string name;
   double least_utilization;
 };
-inline const std::vector<Unseen> kUnseen{{"unseen/kv_sessions_11", 0.92},
-                                         {"unseen/kv_sessions_12", 0.92}};
+inline const std::vector<Unseen> kUnseen{
+    {"unseen/batch_decode", 0.955},   {"unseen/diffusion_train", 0.98},
+    {"unseen/encoder_tune", 0.985},   {"unseen/gan_train", 0.985},
+    {"unseen/kv_sessions_11", 0.955}, {"unseen/kv_sessions_12", 0.955},
+    {"unseen/moe_train", 0.985},      {"unseen/pipeline_serve", 0.985},
+    {"unseen/speech_train", 0.98}};
 
 inline Trace bundled(const std::string& name) {
   return read_trace(std::string(TRACE_FOLDER) + "/" + name + ".csv.gz");
