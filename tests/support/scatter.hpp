@@ -15,11 +15,11 @@ enum class Way {
 constexpr const char* to_string(Way way) { return way == Way::move ? "move" : "stitch"; }
 
 struct Scatter {
-  Bytes block{};          ///< to be asked for
-  Bytes hole{};           ///< idle, `holes` of them for each block
+  Bytes block{};  ///< to be asked for
+  Bytes hole{};   ///< idle, `holes` of them for each block
   unsigned holes = 0;
-  Bytes separator{};      ///< live, after each hole
-  unsigned extents = 0;   ///< that one block must get hold of
+  Bytes separator{};     ///< live, after each hole
+  unsigned extents = 0;  ///< that one block must get hold of
   AllocatorOptions options;
 };
 
