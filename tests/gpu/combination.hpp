@@ -33,7 +33,7 @@ class Combinations {
   explicit Combinations(std::string name) : name_(std::move(name)) {}
 
   void add(const Combination& row) {
-    std::printf("%s: %-58s %-12s %10llu of %llu words wrong, met %llu times: %s\n", name_.c_str(),
+    std::printf("%s: %-82s %-12s %10llu of %llu words wrong, met %llu times: %s\n", name_.c_str(),
                 row.what.c_str(), to_string(row.place), row.wrong, row.words, row.met,
                 verdict(row));
     report("alias", "{\"experiment\":\"" + name_ + "\",\"what\":\"" + row.what + "\",\"place\":\"" +

@@ -77,6 +77,33 @@ class Meetings {
     return row;
   }
 
+  /// Whether an event after a kernel that lets others start is over before that kernel is. It
+  /// misreads every word, last of all, so a word not counted by then is an event too early.
+  Combination fence(bool hasty_between) {
+    Combination row{std::string("reader that lets others start, ") +
+                        (hasty_between ? "hasty kernel, event" : "event"),
+                    Place::same_address,
+                    true,
+                    kRounds * words(),
+                    0,
+                    0};
+    for (unsigned round = 0; round < kRounds; ++round) {
+      ++number_;
+      fill(to_pointer(old_place_.begin), size(), kOld, stream_);
+      launch_first(meeting_, number_, FirstUse::reads, Release::at_once, words_at(old_place_),
+                   words(), kNew, stream_.raw());
+      if (hasty_between) launch_hasty(stream_.raw());
+      const Marker marker;
+      marker.record(stream_);
+      while (marker.pending()) {
+      }
+      const unsigned long long seen = wrong_.seen();
+      row.wrong += wrong_.total() - seen;
+    }
+    (void)wrong_.more();
+    return row;
+  }
+
  private:
   template <class Number>
   static Number* make() {
@@ -142,6 +169,16 @@ TEST_CASE("what a kernel may still use is not disturbed through another address 
       }
     }
   }
+  table.judge();
+}
+
+TEST_CASE("an event is not over before all kernels in front of it, early ones between them or not",
+          "[cuda][gpu][alias][launch]") {
+  if (!launches_early()) SKIP_TEST("this device has no programmatic dependent launch");
+  Meetings meetings;
+  Combinations table("fence");
+  table.add(meetings.fence(false));
+  table.add(meetings.fence(true));
   table.judge();
 }
 

@@ -157,7 +157,10 @@ void show(const Scatter& scatter, Way way, const Sample& sample, unsigned long l
 }
 
 /// Large blocks are fewer, so that they all fit behind one kernel.
-unsigned blocks_behind(Bytes block) { return block < 256_MiB ? 50 : 16; }
+unsigned blocks_behind(Bytes block) {
+  if (block < 16_MiB) return 100;
+  return block < 256_MiB ? 50 : 16;
+}
 
 }  // namespace
 

@@ -100,6 +100,8 @@ class MismatchCounter {
               Launch how = Launch::ordinary);
   /// Waits for the whole device.
   unsigned long long total() const;
+  /// What is counted by now; waits for nothing.
+  unsigned long long seen() const;
   /// total() since the last call.
   unsigned long long more();
   unsigned long long* on_device() const { return count_; }
