@@ -65,6 +65,8 @@ void run_canary(const std::string& name, const CanaryOptions& options, bool pers
   for (int i = 0; i < kThreads; ++i) {
     canaries.push_back(std::make_unique<Canary>(allocator, mismatches, tally, options, chosen, i));
   }
+  // What is loaded at its first use may wait for a kernel that runs: let it be loaded now.
+  canaries.front()->run(std::chrono::milliseconds(200));
   std::optional<Patrol> patrol;
   if (persistent) patrol.emplace(allocator, mismatches, duration + std::chrono::seconds(60));
   std::vector<std::thread> threads;
