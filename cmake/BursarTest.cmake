@@ -4,7 +4,8 @@
 #
 # One executable of Catch2 test cases, run as one ctest of the same name. It sees <bursar/...>,
 # "support/..." of tests/ and the private headers of src/. Labels select what to run: unit (the
-# default), fault, stress, fuzz, gate, gpu. GPU tests never run beside each other.
+# default), fault, stress, fuzz, gate, gpu, and proof for those gpu tests that are long and report
+# figures. GPU tests never run beside each other.
 
 function(bursar_add_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT" "SOURCES;LABELS;LIBRARIES")

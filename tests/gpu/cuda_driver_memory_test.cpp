@@ -15,8 +15,6 @@ namespace {
 
 Bytes page() { return gpu_driver()->device_info({}).granularity; }
 
-bool has_aliases() { return gpu_driver()->device_info({}).capability == CapabilityLevel::full; }
-
 constexpr const char* kNoAliases = "this device maps an extent at one address only";
 
 }  // namespace

@@ -5,11 +5,15 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <bursar/driver/cuda_driver.hpp>
+
+#include "alias_kernels.hpp"
 
 namespace bursar::test {
 namespace {
@@ -31,6 +35,7 @@ std::shared_ptr<Driver> gpu_driver() {
     auto opened = open_cuda_driver();
     if (!opened) no_gpu(opened.failure());
     load_kernels();
+    load_alias_kernels();
     return *opened;
   }();
   return driver;
@@ -55,6 +60,34 @@ bool Stream::busy() const {
   const cudaError_t code = cudaStreamQuery(stream_);
   if (code == cudaErrorNotReady) cudaGetLastError();  // it is no error, but is kept as the last one
   return code == cudaErrorNotReady;
+}
+
+Marker::Marker() { check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming)); }
+
+Marker::~Marker() { cudaEventDestroy(event_); }
+
+bool Marker::pending() const {
+  const cudaError_t code = cudaEventQuery(event_);
+  if (code == cudaErrorNotReady) {
+    cudaGetLastError();
+    return true;
+  }
+  check(code);
+  return false;
+}
+
+void let_follow(const Stream& first, const Stream& second) {
+  const Marker event;
+  event.record(first);
+  event.hold_back(second);
+}
+
+bool has_aliases() { return gpu_driver()->device_info({}).capability == CapabilityLevel::full; }
+
+bool launches_early() {
+  int major = 0;
+  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0));
+  return major >= 9;
 }
 
 Gate::Gate() {
@@ -83,21 +116,37 @@ MismatchCounter::MismatchCounter() {
 MismatchCounter::~MismatchCounter() { cudaFree(count_); }
 
 void MismatchCounter::expect(const void* memory, Bytes size, std::uint32_t value,
-                             const Stream& stream) {
+                             const Stream& stream, Launch how) {
   launch_count_mismatches(static_cast<const std::uint32_t*>(memory),
-                          size.count / sizeof(std::uint32_t), value, count_, stream.raw());
+                          size.count / sizeof(std::uint32_t), value, count_, stream.raw(), how);
 }
 
 unsigned long long MismatchCounter::total() const {
-  unsigned long long count = 0;
   check(cudaDeviceSynchronize());
+  return seen();
+}
+
+unsigned long long MismatchCounter::seen() const {
+  unsigned long long count = 0;
   check(cudaMemcpy(&count, count_, sizeof count, cudaMemcpyDeviceToHost));
   return count;
 }
 
-void fill(void* memory, Bytes size, std::uint32_t value, const Stream& stream) {
+unsigned long long MismatchCounter::more() {
+  const unsigned long long before = std::exchange(told_, total());
+  return told_ - before;
+}
+
+void fill(void* memory, Bytes size, std::uint32_t value, const Stream& stream, Launch how) {
   launch_fill(static_cast<std::uint32_t*>(memory), size.count / sizeof(std::uint32_t), value,
-              stream.raw());
+              stream.raw(), how);
+}
+
+void report(const std::string& file, const std::string& json) {
+  std::printf("%s\n", json.c_str());
+  const char* folder = std::getenv("OUT");
+  if (folder == nullptr) return;
+  std::ofstream(std::string(folder) + "/" + file + ".jsonl", std::ios::app) << json << "\n";
 }
 
 MappedExtent::MappedExtent(Bytes size, ExtentProperties properties)

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <bursar/driver/driver.hpp>
@@ -42,6 +43,34 @@ class Stream {
   cudaStream_t stream_ = nullptr;
 };
 
+/// A point in a stream's work.
+class Marker {
+ public:
+  Marker();
+  ~Marker();
+  Marker(const Marker&) = delete;
+  Marker& operator=(const Marker&) = delete;
+
+  void record(const Stream& stream) const { check(cudaEventRecord(event_, stream.raw())); }
+  /// What `stream` does from now on comes after the point.
+  void hold_back(const Stream& stream) const {
+    check(cudaStreamWaitEvent(stream.raw(), event_, 0));
+  }
+  /// The work before the point is not done yet.
+  bool pending() const;
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+/// What `second` does from now on comes after what `first` was given so far.
+void let_follow(const Stream& first, const Stream& second);
+
+/// This device maps an extent at several addresses at once.
+bool has_aliases();
+/// Programmatic dependent launch exists on this device.
+bool launches_early();
+
 /// A kernel that keeps a stream busy until open(). Make every gate before the first one runs:
 /// its flag is host memory, whose allocation may wait for running kernels.
 class Gate {
@@ -67,16 +96,28 @@ class MismatchCounter {
   MismatchCounter(const MismatchCounter&) = delete;
   MismatchCounter& operator=(const MismatchCounter&) = delete;
 
-  void expect(const void* memory, Bytes size, std::uint32_t value, const Stream& stream);
+  void expect(const void* memory, Bytes size, std::uint32_t value, const Stream& stream,
+              Launch how = Launch::ordinary);
   /// Waits for the whole device.
   unsigned long long total() const;
+  /// What is counted by now; waits for nothing.
+  unsigned long long seen() const;
+  /// total() since the last call.
+  unsigned long long more();
+  unsigned long long* on_device() const { return count_; }
 
  private:
   unsigned long long* count_ = nullptr;
+  unsigned long long told_ = 0;
 };
 
 /// launch_fill in bytes.
-void fill(void* memory, Bytes size, std::uint32_t value, const Stream& stream);
+void fill(void* memory, Bytes size, std::uint32_t value, const Stream& stream,
+          Launch how = Launch::ordinary);
+
+/// Prints a line of JSON and, where the environment names a folder OUT, appends it to
+/// OUT/`file`.jsonl.
+void report(const std::string& file, const std::string& json);
 
 /// An extent with any number of mappings, made through the seam and given back by the destructor.
 class MappedExtent {

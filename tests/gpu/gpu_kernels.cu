@@ -3,22 +3,13 @@
 #include "gpu_kernels.hpp"
 
 #include <algorithm>
-#include <stdexcept>
+
+#include "kernel_parts.hpp"
 
 namespace bursar::test {
 namespace {
 
-constexpr unsigned kThreads = 256;
 constexpr std::size_t kStripeWords = 512 / sizeof(std::uint32_t);
-
-__device__ std::uint64_t nanoseconds() {
-  std::uint64_t now;
-  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
-  return now;
-}
-
-__device__ std::size_t first_word() { return blockIdx.x * std::size_t{blockDim.x} + threadIdx.x; }
-__device__ std::size_t stride() { return std::size_t{gridDim.x} * blockDim.x; }
 
 __global__ void gate(const volatile int* open, std::uint64_t limit_ns) {
   const std::uint64_t end = nanoseconds() + limit_ns;
@@ -26,7 +17,15 @@ __global__ void gate(const volatile int* open, std::uint64_t limit_ns) {
   }
 }
 
+__global__ void spin(std::uint64_t ns) {
+  const std::uint64_t end = nanoseconds() + ns;
+  while (nanoseconds() < end) {
+  }
+}
+
 __global__ void fill(std::uint32_t* memory, std::size_t words, std::uint32_t value) {
+  let_next_start();
+  wait_for_previous();
   for (std::size_t i = first_word(); i < words; i += stride()) memory[i] = value;
 }
 
@@ -42,55 +41,77 @@ __global__ void fill_stripes(std::uint32_t* memory, std::size_t words, std::uint
 
 __global__ void count_mismatches(const std::uint32_t* memory, std::size_t words,
                                  std::uint32_t value, unsigned long long* mismatches) {
+  let_next_start();
+  wait_for_previous();
   unsigned long long mine = 0;
   for (std::size_t i = first_word(); i < words; i += stride()) mine += memory[i] != value;
   if (mine != 0) atomicAdd(mismatches, mine);
 }
 
-unsigned blocks_for(std::size_t words, std::size_t most = 1024) {
-  return static_cast<unsigned>(std::clamp<std::size_t>((words + kThreads - 1) / kThreads, 1, most));
+__global__ void patrol(std::uint32_t* memory, std::size_t words, const volatile int* end,
+                       std::uint64_t limit_ns, unsigned long long* rounds,
+                       unsigned long long* mismatches) {
+  const std::uint64_t limit = nanoseconds() + limit_ns;
+  unsigned long long mine = 0;
+  std::uint32_t round = 0;
+  volatile std::uint32_t* own = memory;
+  while (*end == 0 && nanoseconds() < limit) {
+    ++round;
+    for (std::size_t i = threadIdx.x; i < words; i += blockDim.x) own[i] = round;
+    __threadfence();
+    for (std::size_t i = threadIdx.x; i < words; i += blockDim.x) mine += own[i] != round;
+  }
+  if (mine != 0) atomicAdd(mismatches, mine);
+  if (threadIdx.x == 0) atomicAdd(rounds, round);
 }
 
-void check_launch() {
-  if (const cudaError_t code = cudaGetLastError(); code != cudaSuccess) {
-    throw std::runtime_error(cudaGetErrorString(code));
-  }
+unsigned blocks_for(std::size_t words, std::size_t most = 1024) {
+  return static_cast<unsigned>(
+      std::clamp<std::size_t>((words + kKernelThreads - 1) / kKernelThreads, 1, most));
 }
 
 }  // namespace
 
 void load_kernels() {
-  const void* const all[] = {
-      reinterpret_cast<const void*>(gate), reinterpret_cast<const void*>(fill),
-      reinterpret_cast<const void*>(fill_stripes), reinterpret_cast<const void*>(count_mismatches)};
-  for (const void* kernel : all) {
-    cudaFuncAttributes attributes;
-    if (cudaFuncGetAttributes(&attributes, kernel) != cudaSuccess) check_launch();
-  }
+  load_kernel(gate);
+  load_kernel(spin);
+  load_kernel(fill);
+  load_kernel(fill_stripes);
+  load_kernel(count_mismatches);
+  load_kernel(patrol);
 }
 
 void launch_gate(const volatile int* open, std::uint64_t limit_ns, cudaStream_t stream) {
   gate<<<1, 1, 0, stream>>>(open, limit_ns);
-  check_launch();
+  check_launch(cudaGetLastError());
 }
 
-void launch_fill(std::uint32_t* memory, std::size_t words, std::uint32_t value,
-                 cudaStream_t stream) {
-  fill<<<blocks_for(words), kThreads, 0, stream>>>(memory, words, value);
-  check_launch();
+void launch_spin(std::uint64_t ns, cudaStream_t stream) {
+  spin<<<1, 1, 0, stream>>>(ns);
+  check_launch(cudaGetLastError());
+}
+
+void launch_fill(std::uint32_t* memory, std::size_t words, std::uint32_t value, cudaStream_t stream,
+                 Launch how) {
+  launch(fill, blocks_for(words), how, stream, memory, words, value);
 }
 
 void launch_fill_stripes(std::uint32_t* memory, std::size_t words, std::uint32_t first,
                          std::uint32_t value, int rounds, cudaStream_t stream) {
   // Few blocks, so that two such kernels run side by side.
-  fill_stripes<<<blocks_for(words, 16), kThreads, 0, stream>>>(memory, words, first, value, rounds);
-  check_launch();
+  launch(fill_stripes, blocks_for(words, 16), Launch::ordinary, stream, memory, words, first, value,
+         rounds);
 }
 
 void launch_count_mismatches(const std::uint32_t* memory, std::size_t words, std::uint32_t value,
-                             unsigned long long* mismatches, cudaStream_t stream) {
-  count_mismatches<<<blocks_for(words), kThreads, 0, stream>>>(memory, words, value, mismatches);
-  check_launch();
+                             unsigned long long* mismatches, cudaStream_t stream, Launch how) {
+  launch(count_mismatches, blocks_for(words), how, stream, memory, words, value, mismatches);
+}
+
+void launch_patrol(std::uint32_t* memory, std::size_t words, const volatile int* end,
+                   std::uint64_t limit_ns, unsigned long long* rounds,
+                   unsigned long long* mismatches, cudaStream_t stream) {
+  launch(patrol, 1, Launch::ordinary, stream, memory, words, end, limit_ns, rounds, mismatches);
 }
 
 }  // namespace bursar::test

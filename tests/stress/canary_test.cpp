@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A byte canary on real memory: blocks filled with their number, churned through moves, aliases,
-// trims and injected faults on four streams, and verified when they are freed.
+// Byte canaries on real memory: blocks filled with their number, churned through moves, aliases and
+// trims on many streams, and verified when they are freed; with injected faults, and with threads.
+#include <cstdio>
+
 #include "fuzz/world.hpp"
 #include "stress/crowd.hpp"
 #include "support/catch.hpp"
+#include "support/stress_duration.hpp"
 
+using namespace bursar;
 using namespace bursar::test;
 
 TEST_CASE("no byte of a live block changes while its neighbors move", "[stress][canary]") {
@@ -19,4 +23,26 @@ TEST_CASE("no byte of a live block changes while its neighbors move", "[stress][
     INFO("seed " << seed << (finding ? ", " + finding->text : ""));
     CHECK_FALSE(finding);
   }
+}
+
+TEST_CASE("no byte of a live block changes under eight threads", "[stress][canary]") {
+  CrowdOptions options;
+  options.backed = true;
+  options.seed = 2;
+  options.duration = stress_duration(std::chrono::milliseconds(3000));
+  Crowd crowd(options);
+  CHECK(crowd.work() == "");
+  const AllocatorStats worked = crowd.stats();
+  std::printf(
+      "canary: %llu blocks, %llu MiB, %llu extents moved, %llu of %llu large blocks in views\n",
+      static_cast<unsigned long long>(crowd.blocks()),
+      static_cast<unsigned long long>(crowd.bytes() >> 20),
+      static_cast<unsigned long long>(worked.extents_moved),
+      static_cast<unsigned long long>(crowd.in_views()),
+      static_cast<unsigned long long>(crowd.looked_at()));
+  CHECK(crowd.blocks() > 0);
+  CHECK(worked.extents_moved > 0);
+  CHECK(crowd.in_views() > 0);
+  CHECK(crowd.finish() == "");
+  for (const Violation& violation : crowd.violations()) FAIL(violation.text);
 }

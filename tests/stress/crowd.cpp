@@ -2,24 +2,21 @@
 // The Crowd as a whole: its device, its threads, and what must be left at the end.
 #include "stress/crowd.hpp"
 
-#include <cstdlib>
 #include <cstring>
 #include <thread>
 
 #include "stress/crowd_worker.hpp"
+#include "support/lies_in_view.hpp"
 
 namespace bursar::test {
 
 namespace {
 
+constexpr std::uint64_t kLookEvery = 8;  // blocks: a snapshot is slow
+
 std::uint64_t word_of(std::uint64_t generation) { return generation * 0x9E3779B97F4A7C15ull; }
 
 }  // namespace
-
-std::chrono::milliseconds stress_duration(std::chrono::milliseconds otherwise) {
-  const char* seconds = std::getenv("BURSAR_STRESS_SECONDS");
-  return seconds == nullptr ? otherwise : std::chrono::seconds(std::atoi(seconds));
-}
 
 Crowd::Crowd(const CrowdOptions& options)
     : options_(options),
@@ -99,7 +96,12 @@ void Crowd::launch(const Stream& stream, const Live& block, Duration duration) {
   driver_->launch(stream.handle, duration, std::span(&access, 1));
 }
 
-void Crowd::fill(const Live& block) const {
+void Crowd::fill(const Live& block) {
+  bytes_ += block.size.count;
+  if (block.size >= page_ * 2 && block.generation % kLookEvery == 0) {
+    ++looked_at_;
+    if (lies_in_view(*allocator_, block.pointer)) ++in_views_;
+  }
   if (!options_.backed) return;
   const std::uint64_t word = word_of(block.generation);
   for (std::uint64_t at = 0; at < block.size.count; at += sizeof word) {

@@ -29,9 +29,6 @@ struct CrowdOptions {
   std::uint32_t seed = 1;
 };
 
-/// How long a stress test runs: BURSAR_STRESS_SECONDS, or `otherwise`.
-std::chrono::milliseconds stress_duration(std::chrono::milliseconds otherwise);
-
 class Crowd {
  public:
   explicit Crowd(const CrowdOptions& options);
@@ -46,6 +43,11 @@ class Crowd {
 
   AllocatorStats stats() const { return allocator_->stats(); }
   std::uint64_t steps() const { return steps_.load(); }
+  /// Blocks filled, their bytes; how many large ones were looked at, and lay in a view.
+  std::uint64_t blocks() const { return generation_.load(); }
+  std::uint64_t bytes() const { return bytes_.load(); }
+  std::uint64_t looked_at() const { return looked_at_.load(); }
+  std::uint64_t in_views() const { return in_views_.load(); }
   std::vector<Violation> violations() const { return driver_->violations(); }
 
  private:
@@ -72,7 +74,7 @@ class Crowd {
   }
   void order(const Stream& later, const Stream& earlier);
   void launch(const Stream& stream, const Live& block, Duration duration);
-  void fill(const Live& block) const;
+  void fill(const Live& block);
   void verify(const Live& block);
 
   CrowdOptions options_;
@@ -85,6 +87,9 @@ class Crowd {
   std::vector<Mailbox> mailboxes_;  // by worker
   std::atomic<std::uint64_t> generation_{0};
   std::atomic<std::uint64_t> steps_{0};
+  std::atomic<std::uint64_t> bytes_{0};
+  std::atomic<std::uint64_t> looked_at_{0};
+  std::atomic<std::uint64_t> in_views_{0};
   std::atomic<bool> failed_{false};
   std::mutex first_mutex_;
   std::string first_;

@@ -41,7 +41,9 @@ void Crowd::Worker::step() {
   if (choice < 870) return record();
   if (choice < 920) return hand_over();
   if (choice < 950) return take_over();
-  if (choice < 960) return trim();
+  if (choice < 957) return trim();
+  // Growth up to the peak is preferred to stitching, so that there would be little of it.
+  if (choice < 960) return crowd_.allocator_->reset_peaks();
   if (choice < 970) return crowd_.driver_->synchronize(any_stream().handle);
   if (choice < 980) return crowd_.driver_->sleep_for(some_time());
   if (choice < 990) return retire();

@@ -2,13 +2,14 @@
 // Many threads, many streams, little memory.
 #include "stress/crowd.hpp"
 #include "support/catch.hpp"
+#include "support/stress_duration.hpp"
 
 using namespace bursar;
 using namespace bursar::test;
 
-namespace {
-
-void run_crowd(const CrowdOptions& options) {
+TEST_CASE("eight threads on their own and shared streams use memory in order", "[stress]") {
+  CrowdOptions options;
+  options.duration = stress_duration(std::chrono::milliseconds(4000));
   Crowd crowd(options);
   CHECK(crowd.work() == "");
   const AllocatorStats worked = crowd.stats();
@@ -18,20 +19,4 @@ void run_crowd(const CrowdOptions& options) {
   CHECK(worked.out_of_memory > 0);
   CHECK(crowd.finish() == "");
   for (const Violation& violation : crowd.violations()) FAIL(violation.text);
-}
-
-}  // namespace
-
-TEST_CASE("eight threads on their own and shared streams use memory in order", "[stress]") {
-  CrowdOptions options;
-  options.duration = stress_duration(std::chrono::milliseconds(4000));
-  run_crowd(options);
-}
-
-TEST_CASE("no byte of a live block changes under eight threads", "[stress]") {
-  CrowdOptions options;
-  options.backed = true;
-  options.seed = 2;
-  options.duration = stress_duration(std::chrono::milliseconds(3000));
-  run_crowd(options);
 }
