@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "subjects/bench_program.hpp"
+#include "subjects/keep.hpp"
 #include "subjects/rigs.hpp"
 #include "workloads.hpp"
 
@@ -119,7 +120,7 @@ void make_pairs(BenchMachine& machine, const std::string& allocator, std::uint64
     auto subject = rig.subject(0);
     for (std::uint64_t i = 0; i < pairs; ++i) {
       void* block = subject.allocate(bytes);
-      benchmark::DoNotOptimize(block);
+      keep(block);
       subject.deallocate(block);
     }
   });

@@ -8,6 +8,8 @@
 
 #include <benchmark/benchmark.h>
 
+#include "subjects/keep.hpp"
+
 namespace bursar {
 inline namespace v0 {
 
@@ -16,7 +18,7 @@ template <class Subject>
 void pingpong(benchmark::State& state, Subject subject, std::size_t bytes) {
   for (auto _ : state) {
     void* block = subject.allocate(bytes);
-    benchmark::DoNotOptimize(block);
+    keep(block);
     subject.deallocate(block);
   }
 }

@@ -13,6 +13,7 @@
 
 #include "neighbor.hpp"
 #include "subjects/bench_program.hpp"
+#include "subjects/keep.hpp"
 #include "subjects/rigs.hpp"
 #include "thread_team.hpp"
 
@@ -32,7 +33,7 @@ std::uint64_t sixty_four_pairs(Subject& subject) {
   constexpr std::size_t kSizes = 64;
   for (std::size_t i = 0; i < kSizes; ++i) {
     void* block = subject.allocate(4096 + 512 * i);
-    benchmark::DoNotOptimize(block);
+    keep(block);
     subject.deallocate(block);
   }
   return kSizes;
