@@ -4,6 +4,8 @@
 
 #include <cstdio>
 #include <exception>
+#include <semaphore>
+#include <thread>
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
@@ -14,6 +16,20 @@
 
 namespace bursar {
 inline namespace v0 {
+namespace {
+
+/// A second thread that sleeps. Programs that use a GPU have several, and with one alone the C
+/// library's locks leave their atomic operations out, which would flatter whoever locks.
+class Sleeper {
+ public:
+  ~Sleeper() { wake_.release(); }
+
+ private:
+  std::binary_semaphore wake_{0};
+  std::jthread thread_{[this] { wake_.acquire(); }};
+};
+
+}  // namespace
 
 BenchProgram::BenchProgram(std::string name, std::string description)
     : app_(std::move(description), std::move(name)) {
@@ -48,6 +64,7 @@ bool BenchProgram::start_google_benchmark(BenchMachine& machine) {
 int BenchProgram::run(int argc, char** argv, const std::function<bool(BenchMachine&)>& define) {
   try {
     app_.parse(argc, argv);
+    const Sleeper sleeper;
     BenchMachine machine(options_.device);
     if (!define(machine)) return 0;
     if (!start_google_benchmark(machine)) return 2;
