@@ -38,6 +38,18 @@ if(BURSAR_BUILD_CLI)
   endif()
 endif()
 
+# They reach other allocators the way the replay does.
+set(BURSAR_HAVE_GOOGLE_BENCHMARK 0)
+if(BURSAR_BUILD_BENCHMARKS AND BURSAR_HAVE_CLI)
+  find_package(benchmark 1.7 QUIET)
+  if(benchmark_FOUND)
+    set(BURSAR_HAVE_GOOGLE_BENCHMARK 1)
+  else()
+    message(STATUS "No Google Benchmark 1.7 or newer: left out are the benchmarks of latency and "
+      "threads")
+  endif()
+endif()
+
 # PyTorch, for `bursar replay` to compare with: its headers and libc10, as `pip install torch` has
 # them. The module is compiled once to see whether this version of it still offers what we call.
 set(BURSAR_TORCH AUTO CACHE STRING

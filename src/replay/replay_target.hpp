@@ -15,7 +15,8 @@
 namespace bursar {
 inline namespace v0 {
 
-/// One thread at a time. Streams are resolved once and retired before they are destroyed.
+/// One thread at a time; `allocate` and `deallocate` may also run on several at once, but those of
+/// `segment_cache`. Streams are resolved once and retired before they are destroyed.
 class ReplayTarget {
  public:
   ReplayTarget() = default;

@@ -21,7 +21,7 @@ namespace {
 namespace torch_cache = c10::cuda::CUDACachingAllocator;
 
 std::string& last_message() {
-  static std::string message;
+  thread_local std::string message;
   return message;
 }
 

@@ -22,7 +22,8 @@ struct TorchMemory {
   std::uint64_t device_frees;      ///< and that gave memory back
 };
 
-/// One thread at a time. There is one allocator a process, so only one user at a time.
+/// One thread at a time, but `allocate` and `deallocate`, which any may call. There is one
+/// allocator a process, so only one user at a time.
 struct TorchPeer {
   /// Empties the cache and chooses segments or expandable segments for what follows.
   /// Precondition: no block is live.
@@ -33,7 +34,7 @@ struct TorchPeer {
   TorchOutcome (*memory)(TorchMemory* out);
   /// Gives all cached memory back to the driver.
   TorchOutcome (*stop)();
-  /// What the last `failed` meant; valid until the next call.
+  /// What the last `failed` on this thread meant; valid until its next call.
   const char* (*message)();
 };
 
