@@ -117,6 +117,26 @@ TEST_CASE("extents that move between domains are cleared, those that stay are no
   CHECK(memsets(f) == cleared);
 }
 
+TEST_CASE("an extent that is still mapped where it was before is cleared for its new domain",
+          "[allocator][scrub]") {
+  DirtyFixture f({}, scrubbing(Scrub::cross_domain), 16_MiB);
+  const DomainId giver = f.domain();
+  const DomainId taker = f.domain();
+  std::vector<void*> blocks;
+  for (int i = 0; i < 8; ++i) blocks.push_back(f.get(2_MiB, f.a, giver));
+  f.work(f.a, 5);
+  for (std::size_t i = 0; i < 8; i += 2) f.free(blocks[i]);
+  f.leave_secrets(giver, 8_MiB);  // by alias: the old mappings wait for the work
+  f.driver->fail(DriverCall::unmap, 1, true, DriverCode::unknown);
+  f.pass(6);
+  f.look();
+  const std::size_t mappings = f.driver->mapping_count();
+  CHECK(f.shows_nothing(f.get(4_MiB, f.a, taker)));
+  CHECK(f.driver->mapping_count() > mappings);
+  f.driver->clear_faults();
+  CHECK(f.driver->violations().empty());
+}
+
 TEST_CASE("what a domain moves within itself is not cleared", "[allocator][scrub]") {
   DirtyFixture f(any_vmm_shape(), scrubbing(Scrub::cross_domain));
   std::vector<void*> blocks;
