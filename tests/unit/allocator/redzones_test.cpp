@@ -117,14 +117,21 @@ TEST_CASE("every kind of block has redzones", "[allocator][redzones]") {
   for (int i = 0; i < 8; ++i) pieces.push_back(f.get(4_MiB));
   for (std::size_t i = 0; i < 8; i += 2) f.give_back(pieces[i]);
 
-  AllocateOptions kind = f.on(f.a);
-  std::size_t size = 1000;
-  SECTION("in a view") { size = (12_MiB).count; }
-  SECTION("aligned") { kind.alignment = 8_MiB; }
-  SECTION("pinned") { kind.flags = BlockFlags::pinned; }
-  SECTION("of no whole word") { size = 3; }
+  struct Kind {
+    std::size_t size = 1000;
+    BlockFlags flags = BlockFlags::none;
+    Bytes alignment = 1_B;
+    bool in_view = false;
+  };
+  const auto [size, flags, alignment, in_view] =
+      GENERATE(Kind{}, Kind{3}, Kind{1000, BlockFlags::pinned}, Kind{1000, BlockFlags::none, 8_MiB},
+               Kind{(12_MiB).count, BlockFlags::none, 1_B, true});
+  AllocateOptions kind = f.with(flags);
+  kind.alignment = alignment;
   void* block = f.allocator.allocate(size, kind);
-  CHECK(to_address(block).value % kind.alignment.count == 0);
+  CHECK(to_address(block).value % alignment.count == 0);
+  const std::size_t extents = f.allocator.snapshot().extents.size();
+  CHECK((f.driver->mapping_count() > extents) == in_view);
   bytes_of(block)[size] = 0;
   bytes_of(block)[-1] = 0;
   f.give_back(block);
