@@ -65,7 +65,7 @@ class Program {
       get(kPage / 2, stream, domain, BlockFlags::pinned);
       free_every_second();
       get(kPage * 5 / 2, stream == a_ ? b_ : a_, domain);
-      driver_->sleep_for(milliseconds(round));
+      driver_->sleep_for(milliseconds(static_cast<std::int64_t>(round)));
       free_every_second();
       const StreamRef streams[] = {a_, b_};
       allocator_.trim(round == 2 ? kPage * 4 : Bytes::max(), {}, streams);

@@ -195,7 +195,7 @@ TEST_CASE("a full device waits until redzones can be compared", "[allocator][red
 TEST_CASE("a block whose redzones cannot be filled is not handed out, and not lost",
           "[allocator][redzones]") {
   ZoneFixture f(any_shape());
-  const std::uint64_t nth = GENERATE(1, 2);
+  const std::uint64_t nth = GENERATE(1u, 2u);
   f.driver->fail(DriverCall::memset, nth, false, DriverCode::unknown);
   CHECK(kind_of(f.ask(1000_B, f.a)) == ErrorKind::driver_fault);
   CHECK(f.stats().live_blocks == 0);
