@@ -42,9 +42,9 @@ class Watched {
     REQUIRE(allocator.stats().pending == Bytes{});
   }
 
+  CachingAllocator allocator;
   const Stream stream;
   std::vector<std::string> lines;
-  CachingAllocator allocator;
 
  private:
   static AllocatorOptions with_redzones() {
