@@ -11,23 +11,32 @@ inline namespace v0 {
 Mapper::Mapper(Driver& driver, ExtentPool& pool, std::vector<DeviceId> devices)
     : driver_(driver), pool_(pool), devices_(std::move(devices)) {}
 
-Mapper::Outcome Mapper::try_map(const Extent& extent, DeviceAddress address, error& why) {
+Mapper::Outcome Mapper::try_map(const Extent& extent, DeviceAddress address,
+                                const StreamHandle* clear_on, error& why) {
   const VaRange where{address, extent.size};
   if (const DriverCode code = driver_.map(where, extent.handle); code != DriverCode::success) {
     why = driver_error(code, DriverCall::map, pool_.device(), extent.size);
     return Outcome::undone;
   }
-  const DriverCode code = driver_.set_access(where, devices_);
+  DriverCall call = DriverCall::set_access;
+  DriverCode code = driver_.set_access(where, devices_);
+  if (code == DriverCode::success && clear_on != nullptr) {
+    call = DriverCall::memset;
+    code = driver_.memset(pool_.device(), address, 0, extent.size, *clear_on);
+  }
   if (code == DriverCode::success) return Outcome::done;
-  why = driver_error(code, DriverCall::set_access, pool_.device(), extent.size);
+  why = driver_error(code, call, pool_.device(), extent.size);
   return driver_.unmap(where) == DriverCode::success ? Outcome::undone : Outcome::stuck;
 }
 
-result<void> Mapper::map(const VmmLock& lock, Extent& extent, DeviceAddress address) {
+result<void> Mapper::map(const VmmLock& lock, Extent& extent, DeviceAddress address,
+                         const StreamHandle* clear_on) {
   BURSAR_CHECK(1, lock.held() && extent.mapped_at == DeviceAddress{});
   error why;
-  switch (try_map(extent, address, why)) {
+  if (!extent.unclean) clear_on = nullptr;
+  switch (try_map(extent, address, clear_on, why)) {
     case Outcome::done:
+      extent.unclean = extent.unclean && clear_on == nullptr;
       extent.mapped_at = address;
       extent.state = ExtentState::mapped;
       return {};
@@ -44,7 +53,7 @@ result<void> Mapper::map_view(const VmmLock& lock, Extent& extent, DeviceAddress
                               bool& stuck) {
   BURSAR_CHECK(1, lock.held() && extent.state == ExtentState::mapped);
   error why;
-  const Outcome outcome = try_map(extent, address, why);
+  const Outcome outcome = try_map(extent, address, nullptr, why);
   stuck = outcome == Outcome::stuck;
   if (outcome != Outcome::undone) ++extent.old_mappings;
   if (outcome != Outcome::done) return why;
@@ -52,10 +61,10 @@ result<void> Mapper::map_view(const VmmLock& lock, Extent& extent, DeviceAddress
 }
 
 result<void> Mapper::map_again(const VmmLock& lock, Extent& extent, DeviceAddress address,
-                               bool& stuck) {
+                               bool& stuck, const StreamHandle* clear_on) {
   BURSAR_CHECK(1, lock.held() && extent.state == ExtentState::mapped);
   error why;
-  const Outcome outcome = try_map(extent, address, why);
+  const Outcome outcome = try_map(extent, address, clear_on, why);
   stuck = outcome == Outcome::stuck;
   if (outcome != Outcome::undone) ++extent.old_mappings;  // the other of the two is "old" now
   if (outcome != Outcome::done) return why;

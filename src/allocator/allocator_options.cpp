@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include <bursar/core/check.hpp>
 #include <bursar/core/parse_bytes.hpp>
 
 namespace bursar {
@@ -49,6 +50,13 @@ result<void> set_milliseconds(std::string_view value, Duration& field) {
   return {};
 }
 
+result<void> set_scrub(std::string_view value, Scrub& field) {
+  if (value == "never") return field = Scrub::never, result<void>();
+  if (value == "cross_domain") return field = Scrub::cross_domain, result<void>();
+  if (value == "always") return field = Scrub::always, result<void>();
+  return bad("BURSAR_CONF: scrub is never, cross_domain or always");
+}
+
 result<void> set_preset(std::string_view value, AllocatorOptions& options) {
   const result<AllocatorOptions> chosen = preset_options(value, options);
   if (!chosen) return chosen.failure();
@@ -73,11 +81,14 @@ result<void> set_field(std::string_view key, std::string_view value, AllocatorOp
   if (key == "address_factor") return set_number(value, options.address_factor);
   if (key == "alias_moves") return set_switch(value, options.alias_moves);
   if (key == "wait_limit") return set_milliseconds(value, options.wait_limit);
+  if (key == "scrub") return set_scrub(value, options.scrub);
+  if (key == "passthrough") return set_switch(value, options.passthrough);
+  if (key == "redzones") return set_switch(value, options.redzones);
   return bad(
       "BURSAR_CONF: unknown key; known are preset, max_extent, small_limit, borrow_limit, "
       "growth_divisor, extent_share, stitch_limit, max_views, guard, wide_guard, map_price, "
-      "fence_batch, "
-      "fence_bytes, address_factor, alias_moves, wait_limit");
+      "fence_batch, fence_bytes, address_factor, alias_moves, wait_limit, scrub, passthrough, "
+      "redzones");
 }
 
 }  // namespace
@@ -122,6 +133,12 @@ result<void> check_options(const AllocatorOptions& options) {
   }
   if (options.wait_limit < Duration{} || options.wait_limit > milliseconds(3'600'000)) {
     return bad("wait_limit must be between 0 and 3,600,000 ms");
+  }
+  if (options.redzones && kCheckLevel < 2) {
+    return bad("redzones need a library built with BURSAR_CHECK_LEVEL 2 or 3");
+  }
+  if (options.redzones && options.passthrough) {
+    return bad("redzones and passthrough exclude each other: choose one");
   }
   return {};
 }

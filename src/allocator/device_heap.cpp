@@ -34,6 +34,7 @@ DeviceHeap::DeviceHeap(Driver& driver, DeviceId device, const AllocatorOptions& 
       info_(driver.device_info(device)),
       page_(info_.granularity),
       plain_(info_.capability == CapabilityLevel::no_vmm),
+      writes_(options.redzones || options.scrub == Scrub::always),
       pool_(driver, device, domains),
       mapper_(driver, pool_, access_list(device, options)),
       runner_(pool_, mapper_),
@@ -43,6 +44,7 @@ DeviceHeap::DeviceHeap(Driver& driver, DeviceId device, const AllocatorOptions& 
       stitcher_(page_) {}
 
 DeviceHeap::~DeviceHeap() {
+  check_last_redzones();
   VmmLock vmm(vmm_mutex_);
   std::size_t failed = 0;
   for (const OldMapping& old : old_mappings_) {
@@ -74,8 +76,7 @@ result<Request> DeviceHeap::check(Bytes bytes, const AllocateOptions& options) c
   if (bytes.count > (std::uint64_t{1} << 62)) return invalid("the size cannot be represented");
   Request request;
   request.requested = bytes;
-  request.size = block_size(bytes);
-  request.alignment = std::max(options.alignment, kBlockGranule);
+  request.alignment = options.alignment;
   request.domain = options.domain;
   // At level no_vmm every block lies in one allocation of the driver, which never moves.
   request.pinned = has(options.flags, BlockFlags::pinned) && !plain_;
@@ -83,6 +84,11 @@ result<Request> DeviceHeap::check(Bytes bytes, const AllocateOptions& options) c
   if (request.shareable && !info_.shareable_fd) {
     return error{.kind = ErrorKind::not_supported,
                  .message = "this device cannot export memory: allocate without `shareable`",
+                 .device = device_};
+  }
+  if (!lay_out(request)) {
+    return error{.kind = ErrorKind::not_supported,
+                 .message = "this device has no virtual memory management: do without passthrough",
                  .device = device_};
   }
   return request;
@@ -116,14 +122,15 @@ result<void*> DeviceHeap::allocate(Bytes bytes, const AllocateOptions& options,
                  .message = "the device met a fatal error earlier: restart the process",
                  .device = device_};
   }
+  request.stream = *stream;
   request.slot = slot_of(lock, stream->id);
   Arena& mine = arena(request.domain);
   if (void* block = try_hit(lock, mine, request)) {
     ++mine.cache_hits;
     fence_if_due(lock, *stream, request.slot);
-    return block;
+    return writes_ ? prepare(lock, block, request) : block;
   }
-  return allocate_slow(lock, request, *stream, report);
+  return allocate_slow(lock, request, report);
 }
 
 Arena& DeviceHeap::arena(DomainId domain) {
@@ -151,9 +158,10 @@ void* DeviceHeap::place(Arena& arena, BlockMap& map, Block* block, const Request
 /// Hands a block out that was set aside for the request.
 void* DeviceHeap::enter_live(Arena& arena, Block* block, const Request& request) {
   block->dedicated = request.dedicated();
+  block->front = static_cast<std::uint32_t>(request.front.count);
   block->map->make_live(block, request.requested, request.slot);
   note_live(arena, block, request);
-  return to_pointer(block->begin);
+  return to_pointer(block->data());
 }
 
 void DeviceHeap::note_live(Arena& arena, Block* block, const Request& request) {
@@ -215,6 +223,7 @@ void DeviceHeap::sweep_streams(const HeapLock& lock) {
   }
   for (const OldMapping& old : old_mappings_) used[old.freed.slot] = true;
   for (const Doomed& doomed : doomed_) used[doomed.freed.slot] = true;
+  for (const Doomed& unchecked : unchecked_) used[unchecked.freed.slot] = true;
   streams_.sweep(used);
   sweep_at_ = std::max<std::size_t>(64, streams_.count() * 2);
 }
@@ -252,7 +261,7 @@ std::optional<result<void>> DeviceHeap::deallocate(const void* pointer,
 
 void DeviceHeap::free_block(const HeapLock& lock, Block* block, FencePoint freed) {
   BURSAR_CHECK(1, lock.held());
-  live_.erase(block->begin);
+  live_.erase(block->data());
   arenas_[block->map->domain().value]->note_freed(block->requested);
   requested_ -= block->requested;
   live_bytes_ -= block->size;
@@ -278,8 +287,10 @@ void DeviceHeap::free_block(const HeapLock& lock, Block* block, FencePoint freed
   finish_free(block, freed);
 }
 
-/// No recorded stream uses it any more: idle, or (an extent of its own) to be released.
+/// No recorded stream uses it any more: idle, or (an extent of its own) to be released, or (with
+/// redzones) to be compared first.
 void DeviceHeap::finish_free(Block* block, FencePoint freed) {
+  if (block->zoned) return keep_unchecked(block, freed);
   if (!block->dedicated) {
     make_idle(block, streams_.settled(freed));
     ++gains_;
@@ -342,7 +353,7 @@ std::optional<Bytes> DeviceHeap::usable_size(const void* pointer) const {
   HeapLock lock(mutex_);
   const Block* block = live_.find(to_address(pointer));
   if (block == nullptr) return std::nullopt;
-  return block->size;
+  return usable(*block).size;
 }
 
 }  // namespace v0

@@ -22,10 +22,11 @@ bool DeviceHeap::refresh(HeapLock& lock) {
   for (const StreamSlot slot : advanced) {
     if (streams_.in_use(slot)) batch_passed(lock, slot);
   }
+  const bool checked = check_redzones(lock);
   const bool taken = take_away_old(lock);
   const bool released = release_doomed(lock);
   if (!closed_.empty()) reap_closed(lock);
-  return !advanced.empty() || taken || released;
+  return !advanced.empty() || checked || taken || released;
 }
 
 void DeviceHeap::batch_passed(const HeapLock& lock, StreamSlot slot) {
@@ -85,7 +86,7 @@ bool DeviceHeap::take_away_old(HeapLock& lock) {
   return any;
 }
 
-/// Releases the extents of freed pinned and shareable blocks whose work is done.
+/// Releases the extents of freed dedicated blocks whose work is done.
 bool DeviceHeap::release_doomed(HeapLock& lock) {
   std::vector<Block*> due;
   std::erase_if(doomed_, [&](const Doomed& doomed) {

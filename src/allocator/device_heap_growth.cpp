@@ -47,8 +47,8 @@ result<void> DeviceHeap::refuse_while_capturing(StreamRef stream) const {
                .device = device_};
 }
 
-result<void*> DeviceHeap::allocate_slow(HeapLock& lock, const Request& request, StreamRef stream,
-                                        OomReport* report) {
+result<void*> DeviceHeap::allocate_slow(HeapLock& lock, const Request& request, OomReport* report) {
+  const StreamRef stream = request.stream;
   Arena& mine = arena(request.domain);
   const Pin stream_pin(lock, streams_.at(request.slot));
   const Pin arena_pin(lock, mine);
@@ -68,14 +68,14 @@ result<void*> DeviceHeap::allocate_slow(HeapLock& lock, const Request& request, 
     refresh(lock, stream, request.slot);
     if (void* block = try_hit(lock, mine, request)) {
       if (!missed) ++mine.cache_hits;
-      return block;
+      return prepare(lock, block, request);
     }
     missed = true;
     const std::uint64_t seen = gains_;
     Shortage shortage{request.size, {}};
     result<void*> grown = plain_ ? grow_plain(lock, mine, request)
                                  : grow_or_reuse(lock, mine, request, exhausted, shortage);
-    if (grown) return request.shareable ? scrub_slack(lock, *grown, request, stream) : grown;
+    if (grown) return prepare(lock, *grown, request);
     tried.cause = note_lost(grown.failure());
     if (!tried.cause.retryable()) return tried.cause;
     const Climb climb{request,  stream, tried.cause.kind == ErrorKind::over_budget,
@@ -131,22 +131,6 @@ error DeviceHeap::refuse(OomReport& tried, DomainId domain, OomReport* report) {
   return tried.cause;
 }
 
-/// Clears what a shareable block holds beyond the request: its extent is exported whole, and new
-/// memory is not promised to be zero. The heap lock is dropped meanwhile.
-result<void*> DeviceHeap::scrub_slack(HeapLock& lock, void* block, const Request& request,
-                                      StreamRef stream) {
-  const DeviceAddress begin = to_address(block) + request.requested;
-  const Bytes slack = live_.find(to_address(block))->size - request.requested;
-  if (slack == Bytes{}) return block;
-  lock.unlock();
-  const DriverCode code = driver_.memset(device_, begin, 0, slack, stream.handle);
-  lock.lock();
-  if (code == DriverCode::success) return block;
-  Block* unused = live_.find(to_address(block));
-  free_block(lock, unused, streams_.note_free(request.slot, unused->size));
-  return driver_error(code, DriverCall::memset, device_, slack);
-}
-
 /// One attempt to place the request with driver calls. What was done for a plan that failed is kept
 /// as idle memory at its site, so the next attempt needs only the `shortage`. The heap lock is
 /// dropped meanwhile.
@@ -154,11 +138,12 @@ result<void*> DeviceHeap::grow(HeapLock& lock, Arena& arena, const Request& requ
                                Shortage& shortage) {
   GrowthPlan plan;
   while (!planner_.plan(arena, other_arenas(arena), request, pool_.spare(), extent, plan)) {
-    const Bytes least = request.size + std::max(request.alignment, page_);
+    const Bytes least = planner_.room_for(request);
     if (result<void> added = add_range(lock, planner_.zone_of(arena, request), least); !added) {
       return added.failure();
     }
   }
+  if (options_.scrub == Scrub::cross_domain) plan.clear_on = request.stream.handle;
   for (GrowthStep& step : plan.steps) {
     if (step.source != nullptr) step.views = leave_views(*step.source, *step.extent);
   }
@@ -168,9 +153,9 @@ result<void*> DeviceHeap::grow(HeapLock& lock, Arena& arena, const Request& requ
   lock.lock();
 
   for (const GrowthStep& step : plan.steps) commit_step(plan, step);
-  // While one stream has it all, idle memory is of one kind, so that neighbors merge.
-  const FencePoint freed = plan.site_freed.slot == kAnyStream && streams_.count() == 1
-                               ? FencePoint{request.slot, 0}
+  const Bytes cleared = plan.cleared_bytes();
+  const FencePoint freed = plan.site_freed.slot == kAnyStream || cleared > Bytes{}
+                               ? fresh_point(request, cleared)
                                : streams_.settled(plan.site_freed);
   if (!ran) {
     shortage = {Bytes{}, plan.site->where()};
@@ -307,6 +292,17 @@ result<void*> DeviceHeap::grow_plain(HeapLock& lock, Arena& arena, const Request
   if (!made && made.failure().retryable() && least < generous) {
     made = pool_.create(vmm, pages_for(least, page_), arena.domain);
   }
+  // It may hold what the driver got back from another domain.
+  const bool clears = made && options_.scrub == Scrub::cross_domain;
+  if (clears) {
+    const DriverCode code =
+        driver_.memset(device_, (*made)->mapped_at, 0, (*made)->size, request.stream.handle);
+    if (code != DriverCode::success) {
+      const error why = driver_error(code, DriverCall::memset, device_, (*made)->size);
+      (void)pool_.release(vmm, **made);  // else it is quarantined
+      made = why;
+    }
+  }
   lock.lock();
   if (!made) return made.failure();
   Extent* extent = *made;
@@ -315,7 +311,7 @@ result<void*> DeviceHeap::grow_plain(HeapLock& lock, Arena& arena, const Request
   std::unique_ptr<AddressRange> range = AddressRange::over(driver_, where, page_);
   range->set_extent(where, extent);
   Block* whole = map.add_backed_range(std::move(range));
-  const FencePoint fresh = streams_.count() == 1 ? FencePoint{request.slot, 0} : FencePoint{};
+  const FencePoint fresh = fresh_point(request, clears ? extent->size : Bytes{});
   return place(arena, map, map.make_idle(whole, fresh), request);
 }
 

@@ -40,6 +40,7 @@ AllocatorStats DeviceHeap::stats_locked(const VmmLock& vmm, const HeapLock& lock
     s.cache_hits += arena->cache_hits;
     s.extents_moved += arena->extents_moved;
     s.out_of_memory += arena->out_of_memory;
+    s.damaged_blocks += arena->damaged_blocks;
   }
   for (const std::unique_ptr<Extent>& extent : pool_.extents(vmm)) {
     if (domain && extent->domain != *domain) continue;
@@ -76,14 +77,16 @@ bool DeviceHeap::owns(const void* pointer) const {
   for (const Arena* arena : all_arenas()) {
     for (const BlockMap* map : {&arena->small, &arena->large}) {
       const Block* block = map->find(address);
-      if (block != nullptr) return block->state == BlockState::live && block->owner == nullptr;
+      if (block == nullptr) continue;
+      return block->state == BlockState::live && block->owner == nullptr &&
+             usable(*block).contains(address);
     }
     if (const Block* there = arena->view_addresses.find(address)) {
       const ViewPiece* piece = arena->views.piece_at(there);
       if (piece == nullptr) return false;
       const Block* home = arena->find(piece->extent->mapped_at + (address - piece->where.begin));
-      return home->owner != nullptr && home->owner->begin <= address &&
-             address < home->owner->end();
+      return home->owner != nullptr && home->state == BlockState::live &&
+             usable(*home->owner).contains(address);
     }
   }
   return false;
@@ -93,6 +96,7 @@ namespace {
 
 /// Bytes asked for that lie in a block: of a leased home interval, its share of its owner's.
 Bytes requested_in(const Block& block) {
+  if (block.state != BlockState::live) return {};
   if (block.owner == nullptr) return block.requested;
   Bytes left = block.owner->requested;
   for (const Block* part : block.owner->lease->parts) {

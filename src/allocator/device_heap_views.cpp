@@ -45,13 +45,14 @@ void* DeviceHeap::enter_view(Arena& arena, DeviceAddress begin, const Request& r
   ++lease.view->leases;
   block->begin = begin;
   block->size = request.size;
+  block->front = static_cast<std::uint32_t>(request.front.count);
   block->map = &arena.large;
   block->requested = request.requested;
   block->freed = {request.slot, 0};
   block->state = BlockState::live;
   block->lease = std::make_unique<ViewLease>(std::move(lease));
   note_live(arena, block, request);
-  return to_pointer(begin);
+  return to_pointer(block->data());
 }
 
 /// A freed block may still be used by a recorded stream.
@@ -217,14 +218,15 @@ bool DeviceHeap::set_stitch_aside(Arena& arena, const Stitch& stitch,
 
 /// The driver's part: new extents to their homes, then all of them side by side.
 result<void> DeviceHeap::map_stitch(const VmmLock& vmm, const Arena& arena,
-                                    std::vector<StitchStep>& steps) {
+                                    const StreamHandle* clear_on, std::vector<StitchStep>& steps) {
   for (StitchStep& step : steps) {
     if (step.piece.extent == nullptr) {
       const PageCount pages = pages_for(step.piece.size, page_);
       result<Extent*> made = pool_.create(vmm, pages, arena.domain);
       if (!made) return made.failure();
       step.piece.extent = *made;
-      if (result<void> mapped = mapper_.map(vmm, **made, step.home->begin); !mapped) {
+      result<void> mapped = mapper_.map(vmm, **made, step.home->begin, clear_on);
+      if (!mapped) {
         if ((*made)->state != ExtentState::quarantined) pool_.keep_spare(vmm, **made);
         return mapped;
       }
@@ -251,7 +253,8 @@ result<void*> DeviceHeap::run_stitch(HeapLock& lock, Arena& arena, const Request
   }
   lock.unlock();
   VmmLock vmm(vmm_mutex_);
-  const result<void> ran = map_stitch(vmm, arena, steps);
+  const bool clears = options_.scrub == Scrub::cross_domain;
+  const result<void> ran = map_stitch(vmm, arena, clears ? &request.stream.handle : nullptr, steps);
   if (!ran) {
     for (StitchStep& step : steps) {
       if (step.view != StitchStep::View::mapped) continue;
@@ -271,6 +274,16 @@ result<void*> DeviceHeap::run_stitch(HeapLock& lock, Arena& arena, const Request
   return commit_stitch(arena, request, steps);
 }
 
+/// Bytes of new extents that were cleared on their way in.
+Bytes DeviceHeap::cleared_bytes(const std::vector<StitchStep>& steps) const {
+  Bytes sum{};
+  if (options_.scrub != Scrub::cross_domain) return sum;
+  for (const StitchStep& step : steps) {
+    if (step.at_home) sum += step.piece.size;
+  }
+  return sum;
+}
+
 /// What a stitch that failed still lacks; its new extents, which have homes side by side, are kept
 /// for the next attempt.
 DeviceHeap::Shortage DeviceHeap::shortage_of(const std::vector<StitchStep>& steps) {
@@ -287,7 +300,7 @@ DeviceHeap::Shortage DeviceHeap::shortage_of(const std::vector<StitchStep>& step
 
 void* DeviceHeap::commit_stitch(Arena& arena, const Request& request,
                                 std::vector<StitchStep>& steps) {
-  const FencePoint fresh = streams_.count() == 1 ? FencePoint{request.slot, 0} : FencePoint{};
+  const FencePoint fresh = fresh_point(request, cleared_bytes(steps));
   std::vector<ViewPiece> pieces;
   std::vector<Block*> parts;
   VaRange where{steps.front().address->begin, {}};
@@ -309,7 +322,7 @@ void* DeviceHeap::commit_stitch(Arena& arena, const Request& request,
 /// A stitch that failed: what was idle is idle again, what was created is idle at home.
 void DeviceHeap::settle_stitch(Arena& arena, const Request& request,
                                std::vector<StitchStep>& steps) {
-  const FencePoint fresh = streams_.count() == 1 ? FencePoint{request.slot, 0} : FencePoint{};
+  const FencePoint fresh = fresh_point(request, cleared_bytes(steps));
   for (StitchStep& step : steps) {
     const bool created = step.at_home;
     const bool existed = !created && step.home->range->extent_at(step.home->begin) != nullptr;

@@ -22,9 +22,11 @@ BlockMap& GrowthPlanner::zone_of(Arena& arena, const Request& request) const {
 bool GrowthPlanner::plan(Arena& arena, std::span<Arena* const> others, const Request& request,
                          Bytes spare, Bytes extent, GrowthPlan& plan) const {
   BlockMap& map = zone_of(arena, request);
-  const Place place =
-      request.dedicated() ? dedicated_place(map, request) : best_place(map, request);
+  const Place place = request.guarded       ? guarded_place(map, request, arena.last_end)
+                      : request.dedicated() ? dedicated_place(map, request)
+                                            : best_place(map, request);
   if (place.start == nullptr) return false;
+  if (request.guarded) arena.last_end = place.begin + request.size;
   plan.arena = &arena;
   plan.dedicated = request.dedicated();
   plan.properties.shareable = request.shareable;
@@ -62,6 +64,11 @@ std::optional<Bytes> GrowthPlanner::needed(Arena& arena, const Request& request)
   const Place place = best_place(zone_of(arena, request), request);
   if (place.start == nullptr) return std::nullopt;
   return place.new_bytes;
+}
+
+Bytes GrowthPlanner::room_for(const Request& request) const {
+  return request.size + std::max(request.alignment, page_) +
+         (request.guarded ? page_ * 2 : Bytes{});
 }
 
 // -- where -----------------------------------------------------------------------------------
@@ -148,6 +155,29 @@ GrowthPlanner::Place GrowthPlanner::dedicated_place(const BlockMap& map,
   const DeviceAddress begin =
       slack == Bytes{} ? vacant->begin : DeviceAddress{(vacant->begin.value + mask) & ~mask};
   return {vacant, begin, size};
+}
+
+/// Passthrough: between unmapped pages, and behind `from` where there is room. So addresses go
+/// round, and those of a freed block stay unmapped for as long as there are others.
+GrowthPlanner::Place GrowthPlanner::guarded_place(const BlockMap& map, const Request& request,
+                                                  DeviceAddress from) const {
+  const std::uint64_t mask = std::max(request.alignment, page_).count - 1;
+  Place lowest;
+  Place next;
+  const auto begin_after = [&](DeviceAddress at) {
+    return DeviceAddress{((at + page_).value + mask) & ~mask};
+  };
+  map.vacant().ascend(request.size + page_ * 2, [&](Block* vacant) {
+    const auto fits = [&](DeviceAddress begin) {
+      return begin + request.size + page_ <= vacant->end();
+    };
+    const DeviceAddress low = begin_after(vacant->begin);
+    if (lowest.start == nullptr && fits(low)) lowest = {vacant, low, request.size};
+    const DeviceAddress behind = begin_after(std::max(vacant->begin, from));
+    if (fits(behind)) next = {vacant, behind, request.size};
+    return next.start == nullptr;
+  });
+  return next.start != nullptr ? next : lowest;
 }
 
 /// Sets the site aside: the place itself, rounded out to those of its end pages that are vacant.

@@ -10,7 +10,7 @@ inline namespace v0 {
 result<void> GrowthRunner::run(const VmmLock& lock, GrowthPlan& plan) {
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     if (plan.steps[i].source != nullptr) {
-      if (result<void> moved = move(lock, plan.steps[i], plan.arena->domain); !moved) return moved;
+      if (result<void> moved = move(lock, plan, plan.steps[i]); !moved) return moved;
       continue;
     }
     const VaRange target = plan.steps[i].target;
@@ -33,8 +33,16 @@ result<void> GrowthRunner::leave_views(const VmmLock& lock, Extent& extent,
   return {};
 }
 
-result<void> GrowthRunner::move(const VmmLock& lock, GrowthStep& step, DomainId domain) {
+namespace {
+const StreamHandle* clear_on(const GrowthPlan& plan) {
+  return plan.clear_on ? &*plan.clear_on : nullptr;
+}
+}  // namespace
+
+result<void> GrowthRunner::move(const VmmLock& lock, const GrowthPlan& plan, GrowthStep& step) {
   Extent& extent = *step.extent;
+  const DomainId domain = plan.arena->domain;
+  const bool clears = plan.clear_on && extent.domain != domain;
   if (!step.alias) {
     if (result<void> left = leave_views(lock, extent, step.views); !left) return left;
   }
@@ -45,9 +53,12 @@ result<void> GrowthRunner::move(const VmmLock& lock, GrowthStep& step, DomainId 
   if (!paid) return paid.failure();
   if (step.alias) {
     bool stuck = false;
-    result<void> mapped = mapper_.map_again(lock, extent, step.target.begin, stuck);
+    result<void> mapped = mapper_.map_again(lock, extent, step.target.begin, stuck,
+                                            clears ? clear_on(plan) : nullptr);
     if (mapped) {
       pool_.move_charge(lock, extent, domain, std::move(*paid));
+      if (clears) extent.unclean = false;
+      step.cleared = clears;
       step.outcome = GrowthStep::Outcome::done;
     } else if (stuck) {
       step.outcome = GrowthStep::Outcome::stuck;
@@ -56,8 +67,9 @@ result<void> GrowthRunner::move(const VmmLock& lock, GrowthStep& step, DomainId 
   }
   if (result<void> unmapped = mapper_.unmap(lock, extent); !unmapped) return unmapped;
   pool_.move_charge(lock, extent, domain, std::move(*paid));
-  result<void> mapped = mapper_.map(lock, extent, step.target.begin);
+  result<void> mapped = mapper_.map(lock, extent, step.target.begin, clear_on(plan));
   if (mapped) {
+    step.cleared = clears;
     step.outcome = GrowthStep::Outcome::done;
   } else if (extent.state == ExtentState::quarantined) {
     step.outcome = GrowthStep::Outcome::stuck;
@@ -89,12 +101,15 @@ result<void> GrowthRunner::put_fresh(const VmmLock& lock, const GrowthPlan& plan
   (*extent)->dedicated = plan.dedicated;
   step.extent = *extent;
   step.target.size = (*extent)->size;
-  return map_fresh(lock, step, **extent);
+  return map_fresh(lock, plan, step, **extent);
 }
 
-result<void> GrowthRunner::map_fresh(const VmmLock& lock, GrowthStep& step, Extent& extent) {
-  result<void> mapped = mapper_.map(lock, extent, step.target.begin);
+result<void> GrowthRunner::map_fresh(const VmmLock& lock, const GrowthPlan& plan, GrowthStep& step,
+                                     Extent& extent) {
+  const bool clears = plan.clear_on && extent.unclean;
+  result<void> mapped = mapper_.map(lock, extent, step.target.begin, clear_on(plan));
   if (mapped) {
+    step.cleared = clears;
     step.outcome = GrowthStep::Outcome::done;
   } else if (extent.state == ExtentState::quarantined) {
     step.outcome = GrowthStep::Outcome::stuck;

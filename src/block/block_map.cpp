@@ -111,7 +111,6 @@ void BlockMap::make_live(Block* block, Bytes requested, StreamSlot home) {
 void BlockMap::make_pending(Block* block) {
   BURSAR_CHECK(1, block->state == BlockState::live);
   leave(block);
-  block->requested = {};
   enter(block, BlockState::pending);
 }
 

@@ -97,7 +97,10 @@ void ExtentPool::move_charge(const VmmLock& lock, Extent& extent, DomainId domai
                              ExtentReservation paid) {
   BURSAR_CHECK(1, lock.held());
   paid.commit();
-  if (extent.domain != domain) gate_.refund(extent.domain, device_, extent.size);
+  if (extent.domain != domain) {
+    gate_.refund(extent.domain, device_, extent.size);
+    extent.unclean = true;
+  }
   extent.domain = domain;
 }
 

@@ -5,6 +5,8 @@
 #include <array>
 #include <random>
 
+#include <bursar/core/check.hpp>
+
 namespace bursar::test {
 
 namespace {
@@ -46,6 +48,16 @@ Setup setup_of(std::uint8_t first, std::uint8_t second) {
   setup.alias_moves = (first & 24u) != 24u;
   setup.stitch = (first & 32u) != 0;
   setup.few_views = (first & 64u) != 0;
+  if ((first & 128u) != 0 && (second & 128u) != 0) {
+    constexpr std::array kWatches{Watch::passthrough, Watch::redzones, Watch::cross_domain,
+                                  Watch::always};
+    setup.watch = kWatches[((second >> 6) & 1u) * 2 + ((first >> 6) & 1u)];
+    // A device that cannot map has no passthrough, and redzones are read from real memory only.
+    const bool vmm = setup.capability != CapabilityLevel::no_vmm;
+    const bool zones = kCheckLevel >= 2 && setup.backed;
+    if (setup.watch == Watch::passthrough && !vmm) setup.watch = Watch::none;
+    if (setup.watch == Watch::redzones && !zones) setup.watch = Watch::cross_domain;
+  }
   setup.fence_batch = kBatches[second & 3u];
   setup.capacity_pages = kCapacities[(second >> 2) & 3u];
   setup.max_extent_pages = kExtents[(second >> 4) & 3u];

@@ -40,11 +40,15 @@ struct Operation {
   std::uint8_t c = 0;
 };
 
+/// What the allocator does beside its work.
+enum class Watch : std::uint8_t { none, passthrough, redzones, cross_domain, always };
+
 struct Setup {
   CapabilityLevel capability = CapabilityLevel::full;
   bool backed = false;  ///< real memory, small pages; blocks are filled and verified
   bool alias_moves = true;
-  bool stitch = false;     ///< blocks of two pages and more may be stitched; else all are moved for
+  bool stitch = false;  ///< blocks of two pages and more may be stitched; else all are moved for
+  Watch watch = Watch::none;
   bool few_views = false;  ///< one view at most is kept, so that views go all the time
   std::uint32_t fence_batch = 8;
   std::uint32_t capacity_pages = 48;

@@ -2,6 +2,7 @@
 // The program's side of the World: streams, events, blocks and what is written into them.
 #include "fuzz/world.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <iterator>
 
@@ -21,6 +22,10 @@ AllocatorOptions options_for(const Setup& setup, Bytes page) {
   options.map_price = 0;
   options.max_views = setup.few_views ? 1 : 8;
   options.wait_limit = milliseconds(20);
+  options.passthrough = setup.watch == Watch::passthrough;
+  options.redzones = setup.watch == Watch::redzones;
+  if (setup.watch == Watch::cross_domain) options.scrub = Scrub::cross_domain;
+  if (setup.watch == Watch::always) options.scrub = Scrub::always;
   return options;
 }
 
@@ -125,7 +130,9 @@ const World::Live& World::enter(void* pointer, Bytes asked, const AllocateOption
   block.generation = ++generation_;
   block.home = home;
   block.domain = options.domain;
-  expect(is_aligned(Bytes{to_address(pointer).value}, options.alignment), "a block is misaligned");
+  const Bytes least{setup_.watch == Watch::passthrough ? 16u : 512u};
+  expect(is_aligned(Bytes{to_address(pointer).value}, std::max(options.alignment, least)),
+         "a block is misaligned");
   expect(block.usable >= asked, "a block is smaller than was asked");
   expect(allocator_->owns(block.pointer) && allocator_->owns(block.pointer + asked.count - 1),
          "the allocator does not own a live block");
@@ -135,26 +142,71 @@ const World::Live& World::enter(void* pointer, Bytes asked, const AllocateOption
   const auto end_of = [](const Live& b) { return b.pointer + b.usable.count; };
   const bool into_prev = next != live_.begin() && end_of(std::prev(next)->second) > block.pointer;
   expect(!into_next && !into_prev, "two live blocks overlap");
+  if (!streams_[home].capturing) expect_clean(block);
+  if (setup_.watch == Watch::passthrough) expect_guarded(block, options);
   fill(block);
   return live_.emplace(block.pointer, block).first->second;
 }
 
-void World::fill(const Live& block) const {
+/// Calls visit(word, offset, bytes of the word) for each word of a block, the last maybe cut short.
+template <class Visitor>
+static void for_words(Bytes size, Visitor&& visit) {
+  constexpr std::uint64_t kWord = sizeof(std::uint64_t);
+  for (std::uint64_t at = 0; at < size.count; at += kWord) {
+    visit(at, std::min(kWord, size.count - at));
+  }
+}
+
+void World::fill(const Live& block) {
   if (!setup_.backed) return;
   const std::uint64_t word = word_of(block.generation);
-  for (std::uint64_t at = 0; at < block.usable.count; at += sizeof word) {
-    std::memcpy(block.pointer + at, &word, sizeof word);
-  }
+  if (setup_.watch == Watch::cross_domain) writers_.emplace(word, block.domain);
+  for_words(block.usable, [&](std::uint64_t at, std::uint64_t size) {
+    std::memcpy(block.pointer + at, &word, size);
+  });
 }
 
 void World::verify(const Live& block) const {
   if (!setup_.backed) return;
   const std::uint64_t word = word_of(block.generation);
   bool intact = true;
-  for (std::uint64_t at = 0; at < block.usable.count; at += sizeof word) {
-    intact &= std::memcmp(block.pointer + at, &word, sizeof word) == 0;
-  }
+  for_words(block.usable, [&](std::uint64_t at, std::uint64_t size) {
+    intact &= std::memcmp(block.pointer + at, &word, size) == 0;
+  });
   expect(intact, "a live block's bytes were changed");
+}
+
+/// A block just handed out shows only what its domain may see.
+void World::expect_clean(const Live& block) const {
+  const bool scrubs = setup_.watch == Watch::cross_domain || setup_.watch == Watch::always;
+  if (!setup_.backed || !scrubs) return;
+  std::uint64_t last = 0;
+  for_words(block.usable, [&](std::uint64_t at, std::uint64_t size) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, block.pointer + at, size);
+    if (word == last) return;
+    last = word;
+    expect(setup_.watch != Watch::always, "a block was not cleared");
+    const auto writer = writers_.find(word);
+    expect(writer == writers_.end() || writer->second == block.domain,
+           "a block shows what another domain has written");
+  });
+}
+
+/// Passthrough: behind the block, and before the first page of its mapping, there is no memory.
+void World::expect_guarded(const Live& block, const AllocateOptions& options) const {
+  const DeviceAddress begin = bursar::to_address(block.pointer);
+  const Bytes alignment = std::max(options.alignment, Bytes{16});
+  const bool at_end = !has(options.flags, BlockFlags::shareable) && alignment <= page_;
+  const DeviceAddress end{round_up(Bytes{(begin + block.asked).value}, page_).count};
+  expect(!at_end || end - (begin + block.asked) < alignment,
+         "a block does not end with its mapping");
+  const DeviceAddress first{round_down(Bytes{begin.value}, page_).count};
+  for (const SnapshotExtent& extent : allocator_->snapshot().extents) {
+    const VaRange mapped{extent.mapped_at, extent.size};
+    expect(!mapped.contains(end) && !mapped.contains(DeviceAddress{first.value - 1}),
+           "a block has memory of another beside it");
+  }
 }
 
 }  // namespace bursar::test

@@ -95,8 +95,10 @@ class World {
   bool order_after_home(std::size_t stream, const Live& block);
   EventHandle event_on(StreamHandle stream);
   const Live& enter(void* pointer, Bytes asked, const AllocateOptions& options, std::size_t home);
-  void fill(const Live& block) const;
+  void fill(const Live& block);
   void verify(const Live& block) const;
+  void expect_clean(const Live& block) const;
+  void expect_guarded(const Live& block, const AllocateOptions& options) const;
 
   // world_checks.cpp
   [[noreturn]] static void object(Finding::By by, std::string text);
@@ -115,7 +117,8 @@ class World {
   std::unique_ptr<CachingAllocator> allocator_;
   std::array<Stream, kStreams> streams_;
   std::array<Domain, kDomains> domains_;
-  std::map<const std::byte*, Live> live_;  ///< by address
+  std::map<const std::byte*, Live> live_;      ///< by address
+  std::map<std::uint64_t, DomainId> writers_;  ///< who has written which words (cross_domain)
   std::vector<EventHandle> events_;
   std::uint64_t generation_ = 0;
   std::size_t domains_made_ = 0;

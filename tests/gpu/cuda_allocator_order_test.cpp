@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The allocator's promises to work that runs on the device, with kernels that run until they are
-// told to end as witnesses: while one runs, nobody else gets its memory.
+// told to end as witnesses: while one runs, nobody else gets its memory. Cases without such kernels
+// are tagged [memcheck], for compute-sanitizer.
 #include <cstdint>
 #include <vector>
 
@@ -21,11 +22,25 @@ constexpr Bytes kSize = 32_MiB;
 /// An allocator with one domain that can hold one block of kSize and no more: whoever allocates
 /// that much gets the same memory or is refused. Nothing waits.
 struct OneBlockDomain {
-  CachingAllocator allocator{gpu_driver(), AllocatorOptions{.wait_limit = Duration{0}}};
+  CachingAllocator allocator{gpu_driver(), at_once()};
   DomainId domain = *allocator.create_domain({.name = "one block", .limit = kSize});
 
   result<void*> take(const Stream& stream) {
     return allocator.try_allocate(kSize.count, {.stream = stream.handle(), .domain = domain});
+  }
+  /// The same once all that `stream` was given is done. A first attempt may only put the fence.
+  result<void*> take_after(const Stream& stream) {
+    result<void*> block = take(stream);
+    for (int attempt = 0; attempt < 3 && !block; ++attempt) {
+      stream.synchronize();
+      block = take(stream);
+    }
+    return block;
+  }
+  static AllocatorOptions at_once() {
+    AllocatorOptions options = gpu_options();
+    options.wait_limit = Duration{0};
+    return options;
   }
 };
 
@@ -33,6 +48,7 @@ struct OneBlockDomain {
 
 TEST_CASE("memory freed on a stream serves that stream at once, its kernel still running",
           "[allocator][cuda][gpu]") {
+  if (!reuses_at_once()) SKIP_TEST(kReusesLater);
   OneBlockDomain test;
   const Stream stream;
   Gate gate;
@@ -96,13 +112,13 @@ TEST_CASE("a recorded stream holds the block after its home stream has freed it"
 
   gate.open();
   reader.synchronize();
-  CHECK(test.take(home).ok());
+  CHECK(test.take_after(home).ok());
   CHECK(test.allocator.validate().ok());
 }
 
 TEST_CASE("another stream works beside a running kernel, in memory of its own",
           "[allocator][cuda][gpu]") {
-  CachingAllocator allocator(gpu_driver());
+  CachingAllocator allocator(gpu_driver(), gpu_options());
   const Stream slow;
   const Stream quick;
   Gate gate;
@@ -126,7 +142,7 @@ TEST_CASE("another stream works beside a running kernel, in memory of its own",
 }
 
 TEST_CASE("what a retired stream freed serves others after the stream is gone",
-          "[allocator][cuda][gpu]") {
+          "[allocator][cuda][gpu][memcheck]") {
   OneBlockDomain test;
   const Stream heir;
   for (int round = 0; round < 20; ++round) {
@@ -142,8 +158,9 @@ TEST_CASE("what a retired stream freed serves others after the stream is gone",
   CHECK(test.allocator.validate().ok());
 }
 
-TEST_CASE("a domain's limit refuses what is beyond it, and only there", "[allocator][cuda][gpu]") {
-  CachingAllocator allocator(gpu_driver());
+TEST_CASE("a domain's limit refuses what is beyond it, and only there",
+          "[allocator][cuda][gpu][memcheck]") {
+  CachingAllocator allocator(gpu_driver(), gpu_options());
   const Stream stream;
   const DomainId domain = *allocator.create_domain({.name = "small", .limit = 64_MiB});
   const AllocateOptions options{.stream = stream.handle(), .domain = domain};
@@ -169,8 +186,9 @@ TEST_CASE("a domain's limit refuses what is beyond it, and only there", "[alloca
   CHECK(allocator.validate().ok());
 }
 
-TEST_CASE("a request beyond the device fails and costs nothing", "[allocator][cuda][gpu]") {
-  CachingAllocator allocator(gpu_driver());
+TEST_CASE("a request beyond the device fails and costs nothing",
+          "[allocator][cuda][gpu][memcheck]") {
+  CachingAllocator allocator(gpu_driver(), gpu_options());
   const Bytes total = gpu_driver()->device_info({}).total;
   const auto block = allocator.try_allocate((total * 2).count);
   REQUIRE_FALSE(block.ok());
@@ -179,8 +197,8 @@ TEST_CASE("a request beyond the device fails and costs nothing", "[allocator][cu
   CHECK(cudaPeekAtLastError() == cudaSuccess);
 }
 
-TEST_CASE("a pinned block is one extent of its own", "[allocator][cuda][gpu]") {
-  CachingAllocator allocator(gpu_driver());
+TEST_CASE("a pinned block is one extent of its own", "[allocator][cuda][gpu][memcheck]") {
+  CachingAllocator allocator(gpu_driver(), gpu_options());
   const Stream stream;
   MismatchCounter mismatches;
   const Bytes size = 100_MiB;
@@ -203,10 +221,10 @@ TEST_CASE("a pinned block is one extent of its own", "[allocator][cuda][gpu]") {
   allocator.deallocate(block);
 }
 
-TEST_CASE("trim gives idle memory back to the device", "[allocator][cuda][gpu]") {
+TEST_CASE("trim gives idle memory back to the device", "[allocator][cuda][gpu][memcheck]") {
   const auto driver = gpu_driver();
   const Bytes held_before = driver->meter().read().reserved;
-  CachingAllocator allocator(driver);
+  CachingAllocator allocator(driver, gpu_options());
   const Stream stream;
   void* block = allocator.allocate((256_MiB).count, {.stream = stream.handle()});
   fill(block, 256_MiB, 1, stream);
@@ -214,7 +232,8 @@ TEST_CASE("trim gives idle memory back to the device", "[allocator][cuda][gpu]")
   CHECK(driver->meter().read().reserved > held_before);
   REQUIRE(allocator.retire_stream(stream.handle()).ok());
   stream.synchronize();
-  CHECK(allocator.trim() >= 256_MiB);
+  const Bytes given = allocator.trim();
+  CHECK((given >= 256_MiB || !reuses_at_once()));  // else it went back by itself
   CHECK(driver->meter().read().reserved == held_before);
   CHECK(allocator.validate().ok());
 }

@@ -31,7 +31,7 @@ std::uint64_t seed() {
 
 /// Nothing is grown that idle memory can serve, and views come and go.
 AllocatorOptions restless() {
-  AllocatorOptions options;
+  AllocatorOptions options = gpu_options();
   options.guard = options.wide_guard = 0;
   options.map_price = 0;
   options.max_views = 64;
@@ -80,9 +80,13 @@ void run_canary(const std::string& name, const CanaryOptions& options, bool pers
   report("canary", json(name, chosen, duration, tally, stats.extents_moved, wrong, rounds));
   CHECK(wrong == 0);
   CHECK(tally.refused == 0);
-  CHECK(tally.blocks > 1000);
-  CHECK(stats.extents_moved > 0);
-  CHECK(tally.in_views > 0);
+  if (gpu_options().passthrough) {  // under compute-sanitizer, so few and slow
+    CHECK(tally.blocks > 50);
+  } else {
+    CHECK(tally.blocks > 1000);
+    CHECK(stats.extents_moved > 0);
+    CHECK(tally.in_views > 0);
+  }
   CHECK((rounds > 0) == persistent);
   CHECK(stats.live_blocks == 0);
   CHECK(allocator.validate().ok());
@@ -91,7 +95,7 @@ void run_canary(const std::string& name, const CanaryOptions& options, bool pers
 }  // namespace
 
 TEST_CASE("no byte is handed out while its former owner may still use it",
-          "[allocator][cuda][gpu][canary][plain]") {
+          "[allocator][cuda][gpu][canary][plain][memcheck]") {
   run_canary("plain", {}, false);
 }
 

@@ -2,6 +2,8 @@
 // Extents, mappings and addresses on a real device, and what the design relies on about them.
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdio>
 
@@ -37,6 +39,23 @@ TEST_CASE("an extent is created, mapped, written, read and given back",
     CHECK(mismatches.total() == 0);
   }
   CHECK(driver->meter().read().reserved == held_before);
+}
+
+TEST_CASE("a read gives the bytes and waits for nobody's work", "[driver][cuda][gpu]") {
+  const auto driver = gpu_driver();
+  const Stream writer;
+  const Stream busy;
+  Gate gate;
+  MappedExtent extent(page());
+  const VaRange range = extent.map();
+  check(driver->memset({}, range.begin, 0x5a, page(), writer.handle()));
+  writer.synchronize();
+  gate.hold(busy);
+  std::array<std::byte, 100> out{};
+  CHECK(driver->read({}, range.begin + Bytes{1000}, out) == DriverCode::success);
+  CHECK(busy.busy());
+  gate.open();
+  CHECK(std::all_of(out.begin(), out.end(), [](std::byte b) { return b == std::byte{0x5a}; }));
 }
 
 TEST_CASE("an extent is mapped whole or not at all", "[driver][cuda][gpu][memcheck]") {

@@ -41,6 +41,17 @@ std::shared_ptr<Driver> gpu_driver() {
   return driver;
 }
 
+AllocatorOptions gpu_options() {
+  const result<AllocatorOptions> options = options_from_environment();
+  if (!options) throw Error(options.failure());
+  return *options;
+}
+
+bool reuses_at_once() {
+  const AllocatorOptions options = gpu_options();
+  return !options.passthrough && !options.redzones;
+}
+
 void check(cudaError_t code) {
   if (code != cudaSuccess) throw std::runtime_error(cudaGetErrorString(code));
 }

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include <bursar/allocator/allocator_options.hpp>
 #include <bursar/driver/driver.hpp>
 
 #include "gpu_kernels.hpp"
@@ -20,6 +21,12 @@ namespace bursar::test {
 /// The one CudaDriver of the test program. Where there is none, ends the program: with code 4
 /// (skipped), or as a failure when BURSAR_REQUIRE_GPU=1.
 std::shared_ptr<Driver> gpu_driver();
+
+/// What the environment asks for (BURSAR_CONF), so that the same tests run in other modes too.
+AllocatorOptions gpu_options();
+/// False in modes in which freed memory serves nobody, not even its own stream, at once.
+bool reuses_at_once();
+inline constexpr const char* kReusesLater = "in this mode freed memory does not serve at once";
 
 /// Throws when a call of the CUDA runtime failed.
 void check(cudaError_t code);

@@ -46,6 +46,7 @@ inline Scatter scatter(Way way, Bytes block) {
     s.hole = kPage / 2;
     s.holes = 2;
     s.extents = 2;
+    s.options.small_limit = s.hole;  // so that the holes are in the zone of large blocks
   }
   return s;
 }

@@ -22,12 +22,16 @@ class BURSAR_EXPORT Mapper {
   Mapper(Driver& driver, ExtentPool& pool, std::vector<DeviceId> devices);
 
   /// Maps the unmapped extent at `address` with access for the access list. On failure the extent
-  /// is as it was, or quarantined with `mapped_at` == address.
-  result<void> map(const VmmLock& lock, Extent& extent, DeviceAddress address);
+  /// is as it was, or quarantined with `mapped_at` == address. `clear_on`: an unclean extent is
+  /// cleared in that stream's order; a failure of that counts like one to map.
+  result<void> map(const VmmLock& lock, Extent& extent, DeviceAddress address,
+                   const StreamHandle* clear_on = nullptr);
   /// Maps an extent that is mapped already at a second address, where its blocks live from now on;
   /// the earlier mapping stays and is counted in `old_mappings`. Where the undo fails, the mapping
-  /// that could not be taken away again is one more old mapping, reported in `stuck`.
-  result<void> map_again(const VmmLock& lock, Extent& extent, DeviceAddress address, bool& stuck);
+  /// that could not be taken away again is one more old mapping, reported in `stuck`. `clear_on`:
+  /// it comes to a new domain, and is cleared in that stream's order.
+  result<void> map_again(const VmmLock& lock, Extent& extent, DeviceAddress address, bool& stuck,
+                         const StreamHandle* clear_on = nullptr);
   /// Maps an extent that has a home at a further address, counted in `old_mappings`; its home stays
   /// where it is. `stuck` as in map_again.
   result<void> map_view(const VmmLock& lock, Extent& extent, DeviceAddress address, bool& stuck);
@@ -39,7 +43,8 @@ class BURSAR_EXPORT Mapper {
 
  private:
   enum class Outcome { done, undone, stuck };
-  Outcome try_map(const Extent& extent, DeviceAddress address, error& why);
+  Outcome try_map(const Extent& extent, DeviceAddress address, const StreamHandle* clear_on,
+                  error& why);
 
   Driver& driver_;
   ExtentPool& pool_;

@@ -17,8 +17,8 @@ enum class BlockFlags : std::uint8_t {
   /// One extent of its own that is never moved, aliased or trimmed while the block lives: for NCCL,
   /// RDMA and other registrations, which look at the first extent only.
   pinned = 1,
-  /// A fresh extent of its own that can be exported to another process. What it holds beyond the
-  /// request is cleared, in stream order.
+  /// A fresh extent of its own that can be exported to another process; the block is at its begin.
+  /// What it holds beyond the request is cleared, in stream order.
   shareable = 2,
 };
 constexpr BlockFlags operator|(BlockFlags a, BlockFlags b) {
@@ -34,7 +34,9 @@ struct AllocateOptions {
   StreamRef stream{};                ///< the home stream; the legacy default stream when not given
   DomainId domain = kDefaultDomain;  ///< who pays
   DeviceId device{};                 ///< which device's memory
-  Bytes alignment{512};              ///< a power of two, at most 1 GiB; below 512 counts as 512
+  /// A power of two, at most 1 GiB; less than 512 counts as 512, in passthrough mode less than 16
+  /// as 16.
+  Bytes alignment{1};
   BlockFlags flags = BlockFlags::none;
 };
 

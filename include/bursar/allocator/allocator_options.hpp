@@ -3,6 +3,7 @@
 // BURSAR_CONF.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
@@ -12,6 +13,13 @@
 
 namespace bursar {
 inline namespace v0 {
+
+/// Whose bytes may still be seen in memory that is handed out.
+enum class Scrub : std::uint8_t {
+  never,         ///< whoever's they were
+  cross_domain,  ///< the own domain's: what a domain comes to hold is cleared first, as a whole
+  always,        ///< nobody's: every block is cleared as a whole when it is handed out
+};
 
 struct AllocatorOptions {
   /// Upper bound of one extent made for growth. A power of two, at least the device's page.
@@ -50,6 +58,17 @@ struct AllocatorOptions {
   std::vector<DeviceId> peers{};
   /// Virtual addresses to reserve at a time, as a multiple of the device's memory.
   std::uint32_t address_factor = 4;
+  /// Clears memory before it is used again, in the order of the requesting stream.
+  Scrub scrub = Scrub::never;
+  /// For compute-sanitizer: every block is a mapping of its own between unmapped pages and ends
+  /// where the mapping ends, down to its alignment (of at least 16). Nothing is cached, and the
+  /// addresses of a freed block are used again as late as possible. Refused where a device has no
+  /// virtual memory management.
+  bool passthrough = false;
+  /// Finds what was written just before or behind a block: see docs/debugging.md. Freed memory
+  /// serves again only when its fence has passed and its redzones were compared. Needs a library
+  /// built with check level 2 or 3; not together with `passthrough`.
+  bool redzones = false;
 };
 
 /// The policy fields of a preset on top of `base`: `balanced` (the defaults), `time` (fewer driver
@@ -62,8 +81,8 @@ BURSAR_EXPORT result<AllocatorOptions> preset_options(std::string_view name,
 BURSAR_EXPORT result<void> check_options(const AllocatorOptions& options);
 
 /// Parses "key:value,key:value" on top of `base`, in order. Keys are the fields' names (but
-/// `peers`), and `preset` for preset_options; sizes as `32MiB`, durations in ms. An unknown key, a
-/// bad value or a broken combination is `invalid_argument`.
+/// `peers`), and `preset` for preset_options; sizes as `32MiB`, durations in ms, switches `on` or
+/// `off`. An unknown key, a bad value or a broken combination is `invalid_argument`.
 BURSAR_EXPORT result<AllocatorOptions> parse_options(std::string_view text,
                                                      AllocatorOptions base = {});
 

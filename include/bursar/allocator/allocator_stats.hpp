@@ -13,10 +13,11 @@ namespace bursar {
 inline namespace v0 {
 
 struct AllocatorStats {
-  Bytes requested{};   ///< bytes asked for, of blocks handed out
-  Bytes live{};        ///< bytes of blocks handed out, rounded as they were
-  Bytes idle{};        ///< free, reusable now by the stream that freed it or by any
-  Bytes pending{};     ///< freed, but a recorded stream may still use it
+  Bytes requested{};  ///< bytes asked for, of blocks handed out
+  Bytes live{};       ///< bytes of blocks handed out, rounded as they were
+  Bytes idle{};       ///< free, reusable now by the stream that freed it or by any
+  /// Freed, but a recorded stream may still use it, or its redzones are not compared yet.
+  Bytes pending{};
   Bytes spare{};       ///< of extents held that no range uses
   Bytes slack{};       ///< of used extents, but no block can use it now
   Bytes quarantine{};  ///< of extents whose undo failed: paid for, never reused
@@ -29,12 +30,13 @@ struct AllocatorStats {
   std::uint64_t live_blocks = 0;
   std::uint64_t allocations = 0;  ///< successful, in all
   std::uint64_t deallocations = 0;
-  std::uint64_t cache_hits = 0;     ///< allocations that made no driver call for memory
-  std::uint64_t extents_moved = 0;  ///< idle extents mapped elsewhere instead of creating one
-  std::uint64_t out_of_memory = 0;  ///< allocations refused for lack of memory or budget
-  Bytes largest_idle{};             ///< the largest run of idle bytes one block could take
-  Bytes address_space{};            ///< virtual addresses reserved
-  Bytes metadata{};                 ///< host bytes of the allocator's own records
+  std::uint64_t cache_hits = 0;      ///< allocations that made no driver call for memory
+  std::uint64_t extents_moved = 0;   ///< idle extents mapped elsewhere instead of creating one
+  std::uint64_t out_of_memory = 0;   ///< allocations refused for lack of memory or budget
+  std::uint64_t damaged_blocks = 0;  ///< whose redzones were found overwritten
+  Bytes largest_idle{};              ///< the largest run of idle bytes one block could take
+  Bytes address_space{};             ///< virtual addresses reserved
+  Bytes metadata{};                  ///< host bytes of the allocator's own records
 };
 
 }  // namespace v0

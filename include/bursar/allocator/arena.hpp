@@ -31,6 +31,10 @@ struct Arena : Zones {
   std::uint64_t cache_hits = 0;
   std::uint64_t extents_moved = 0;
   std::uint64_t out_of_memory = 0;
+  std::uint64_t damaged_blocks = 0;
+
+  /// Passthrough: where the mapping placed last ends. The next one lies behind it.
+  DeviceAddress last_end{};
 
   /// Nothing but addresses is left.
   bool empty() const {

@@ -41,7 +41,8 @@ class BURSAR_EXPORT CachingAllocator {
   /// contradict each other or the devices.
   explicit CachingAllocator(std::shared_ptr<Driver> driver, const AllocatorOptions& options = {});
   /// Gives everything back. Precondition: no thread is inside a call, and no work still uses its
-  /// memory. Blocks still live become invalid.
+  /// memory; what `scrub` and `redzones` put on the streams of allocations is such work. Blocks
+  /// still live become invalid. Redzones not compared yet are.
   ~CachingAllocator();
   CachingAllocator(const CachingAllocator&) = delete;
   CachingAllocator& operator=(const CachingAllocator&) = delete;

@@ -29,6 +29,7 @@
 #include <bursar/block/block_store.hpp>
 #include <bursar/block/fences.hpp>
 #include <bursar/block/live_table.hpp>
+#include <bursar/block/redzones.hpp>
 #include <bursar/block/stream_table.hpp>
 #include <bursar/physical/extent_pool.hpp>
 
@@ -73,11 +74,13 @@ class BURSAR_EXPORT DeviceHeap {
     Block* block = nullptr;
     FencePoint freed;
   };
-  /// A freed block with an extent of its own, to be released once its work is done.
+  /// A freed block that must be seen to once its work is done: its extent of its own is to be
+  /// released, or its redzones are to be compared.
   struct Doomed {
     Block* block = nullptr;
     FencePoint freed;
   };
+  struct ZoneReport;
   using Mutex = RankedMutex<LockRank::heap>;
   using VmmMutex = RankedMutex<LockRank::vmm>;
 
@@ -109,14 +112,23 @@ class BURSAR_EXPORT DeviceHeap {
   void fence_if_due(HeapLock& lock, StreamRef stream, StreamSlot slot);
   void sweep_streams(const HeapLock& lock);
 
+  // device_heap_debug.cpp: what helps to find errors, and clearing
+  bool lay_out(Request& request) const;
+  VaRange usable(const Block& block) const;
+  result<void*> prepare(HeapLock& lock, void* block, const Request& request);
+  DriverCode write_before_use(const Redzones& zones, VaRange clear, StreamRef stream, bool& zoned);
+  FencePoint fresh_point(const Request& request, Bytes cleared);
+  void keep_unchecked(Block* block, FencePoint freed);
+  bool check_redzones(HeapLock& lock);
+  bool inspect(const ZoneReport& report) const noexcept;
+  void check_last_redzones();
+
   // device_heap_growth.cpp: misses
-  result<void*> allocate_slow(HeapLock& lock, const Request& request, StreamRef stream,
-                              OomReport* report);
+  result<void*> allocate_slow(HeapLock& lock, const Request& request, OomReport* report);
   void ask_device(HeapLock& lock);
   result<void> refuse_while_capturing(StreamRef stream) const;
   const error& note_lost(const error& cause);
   error refuse(OomReport& tried, DomainId domain, OomReport* report);
-  result<void*> scrub_slack(HeapLock& lock, void* block, const Request& request, StreamRef stream);
   result<void*> grow(HeapLock& lock, Arena& arena, const Request& request, Bytes extent,
                      Shortage& shortage);
   result<void*> grow_plain(HeapLock& lock, Arena& arena, const Request& request);
@@ -140,9 +152,11 @@ class BURSAR_EXPORT DeviceHeap {
                    const GrowthState& state);
   bool set_stitch_aside(Arena& arena, const Stitch& stitch, std::vector<StitchStep>& steps,
                         BlockMap*& lacking, Bytes& least);
-  result<void> map_stitch(const VmmLock& vmm, const Arena& arena, std::vector<StitchStep>& steps);
+  result<void> map_stitch(const VmmLock& vmm, const Arena& arena, const StreamHandle* clear_on,
+                          std::vector<StitchStep>& steps);
   result<void*> run_stitch(HeapLock& lock, Arena& arena, const Request& request,
                            const Stitch& stitch, bool exhausted, Shortage& shortage);
+  Bytes cleared_bytes(const std::vector<StitchStep>& steps) const;
   static Shortage shortage_of(const std::vector<StitchStep>& steps);
   void* commit_stitch(Arena& arena, const Request& request, std::vector<StitchStep>& steps);
   void settle_stitch(Arena& arena, const Request& request, std::vector<StitchStep>& steps);
@@ -190,7 +204,8 @@ class BURSAR_EXPORT DeviceHeap {
   DomainTable& domains_;
   const DeviceInfo& info_;
   Bytes page_;
-  bool plain_;  ///< level no_vmm
+  bool plain_;   ///< level no_vmm
+  bool writes_;  ///< every block is written to before it is handed out
 
   mutable VmmMutex vmm_mutex_;
   mutable Mutex mutex_;
@@ -209,8 +224,9 @@ class BURSAR_EXPORT DeviceHeap {
   /// Mappings beyond their homes that extents are leaving at this moment.
   std::unordered_map<const Extent*, std::uint32_t> leaving_;
   std::vector<Doomed> doomed_;
-  std::vector<DomainId> closed_;  ///< domains that still hold something
-  std::vector<Block*> stuck_;     ///< places of quarantined extents that are still mapped
+  std::vector<Doomed> unchecked_;  ///< with redzones
+  std::vector<DomainId> closed_;   ///< domains that still hold something
+  std::vector<Block*> stuck_;      ///< places of quarantined extents that are still mapped
   std::size_t sweep_at_ = 64;
   std::uint64_t gains_ = 0;  ///< how often memory has become free for others
   bool lost_ = false;

@@ -8,6 +8,7 @@
 // that is true.
 #pragma once
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -44,7 +45,8 @@ struct GrowthStep {
   /// Where the source's extent is still mapped by views, which it has left: one flag each, true
   /// once that mapping is gone.
   std::vector<std::pair<Block*, bool>> views;
-  bool alias = false;  ///< the old mapping stays until `freed` has passed
+  bool alias = false;    ///< the old mapping stays until `freed` has passed
+  bool cleared = false;  ///< on the plan's `clear_on`: not for others until that is done
   Outcome outcome = Outcome::untouched;
 };
 
@@ -56,7 +58,16 @@ struct GrowthPlan {
   std::vector<GrowthStep> steps;
   ExtentProperties properties;  ///< of extents to be created
   bool dedicated = false;       ///< one new extent of its own, no spare, no sources
+  /// Set where unclean extents are to be cleared, in the order of this stream, as they arrive.
+  std::optional<StreamHandle> clear_on;
 
+  Bytes cleared_bytes() const {
+    Bytes sum{};
+    for (const GrowthStep& step : steps) {
+      if (step.cleared) sum += step.target.size;
+    }
+    return sum;
+  }
   Bytes fresh_bytes() const {
     Bytes sum{};
     for (const GrowthStep& step : steps) {

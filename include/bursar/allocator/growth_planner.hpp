@@ -21,6 +21,7 @@
 #include <bursar/allocator/arena.hpp>
 #include <bursar/allocator/growth_plan.hpp>
 #include <bursar/block/stream_table.hpp>
+#include <bursar/driver/stream_ref.hpp>
 
 namespace bursar {
 inline namespace v0 {
@@ -30,13 +31,16 @@ using ExtentSet = std::unordered_set<const Extent*>;
 /// What is asked of the heap, checked and rounded.
 struct Request {
   Bytes requested{};
-  Bytes size{};       ///< of the block: block_size(requested)
-  Bytes alignment{};  ///< a power of two, at least 512
+  Bytes size{};       ///< of the block: block_size(), with what surrounds the data
+  Bytes front{};      ///< of those, before the data
+  Bytes alignment{};  ///< a power of two, at least 512 (passthrough: 16)
   DomainId domain{};
+  StreamRef stream{};  ///< whom the caller named: used inside this call only
   StreamSlot slot = kAnyStream;
   bool pinned = false;
   bool shareable = false;
-  bool dedicated() const { return pinned || shareable; }
+  bool guarded = false;  ///< passthrough
+  bool dedicated() const { return pinned || shareable || guarded; }
 };
 
 /// Guarded by the device's heap lock. Never calls the driver.
@@ -53,6 +57,8 @@ class BURSAR_EXPORT GrowthPlanner {
   /// New bytes that the request would need at its best place; nothing when no range has room.
   std::optional<Bytes> needed(Arena& arena, const Request& request) const;
   bool stitches() const { return aliases_; }
+  /// Addresses that are sure to have room for the request.
+  Bytes room_for(const Request& request) const;
   /// Which zone the request belongs to.
   BlockMap& zone_of(Arena& arena, const Request& request) const;
 
@@ -72,6 +78,7 @@ class BURSAR_EXPORT GrowthPlanner {
   Place best_place(const BlockMap& map, const Request& request) const;
   void try_run(Block* first, Block* last, const Request& request, Place& best) const;
   Place dedicated_place(const BlockMap& map, const Request& request) const;
+  Place guarded_place(const BlockMap& map, const Request& request, DeviceAddress from) const;
   void take_site(BlockMap& map, const Place& place, const Request& request, GrowthPlan& plan) const;
   std::vector<VaRange> holes(const GrowthPlan& plan) const;
   void fill(const Request& request, std::vector<MoveSource> sources, Bytes extent,

@@ -26,11 +26,12 @@ class BURSAR_EXPORT GrowthRunner {
                            std::vector<std::pair<Block*, bool>>& views);
 
  private:
-  result<void> move(const VmmLock& lock, GrowthStep& step, DomainId domain);
+  result<void> move(const VmmLock& lock, const GrowthPlan& plan, GrowthStep& step);
   result<void> put_fresh(const VmmLock& lock, const GrowthPlan& plan, GrowthStep& step);
   result<Extent*> fresh_extent(const VmmLock& lock, const GrowthPlan& plan, PageCount pages,
                                DomainId domain);
-  result<void> map_fresh(const VmmLock& lock, GrowthStep& step, Extent& extent);
+  result<void> map_fresh(const VmmLock& lock, const GrowthPlan& plan, GrowthStep& step,
+                         Extent& extent);
 
   ExtentPool& pool_;
   Mapper& mapper_;

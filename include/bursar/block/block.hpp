@@ -52,7 +52,7 @@ struct Block {
   Block* right = nullptr;
   std::uint64_t subtree_max = 0;
 
-  // While live: what was asked. While live or pending: streams whose work uses it too.
+  // While live or pending: what was asked, and streams whose work uses it too.
   Bytes requested{};
   std::unique_ptr<std::vector<FencePoint>> recorded;
 
@@ -62,10 +62,16 @@ struct Block {
 
   FencePoint freed;  ///< live: slot is the home stream's. Otherwise when its old work is done
   BlockState state = BlockState::vacant;
-  bool dedicated = false;  ///< pinned or shareable: an extent of its own
+  bool dedicated = false;  ///< pinned, shareable or passthrough: an extent of its own
+
+  // While live or pending, of blocks that help to find errors.
+  bool zoned = false;       ///< its redzones are filled
+  std::uint32_t front = 0;  ///< bytes before those that the caller got
 
   DeviceAddress end() const { return begin + size; }
   VaRange where() const { return {begin, size}; }
+  /// What the caller got: the begin of almost every block.
+  DeviceAddress data() const { return begin + Bytes{front}; }
 };
 
 }  // namespace v0

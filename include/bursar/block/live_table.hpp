@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LiveTable: from a pointer to the live block that begins there, in O(1).
+// LiveTable: from a pointer that a caller got to its live block, in O(1).
 //
 // Open addressing with linear probing and no tombstones: a removal closes the gap. At most three
 // quarters full, 16 bytes an entry.
@@ -21,11 +21,11 @@ class LiveTable {
 
   void insert(Block* block) {
     if ((count_ + 1) * 4 > entries_.size() * 3) grow();
-    place({block->begin, block});
+    place({block->data(), block});
     ++count_;
   }
 
-  /// The live block that begins at `address`, or null.
+  /// The live block whose data begins at `address`, or null.
   Block* find(DeviceAddress address) const {
     for (std::size_t i = home(address);; i = next(i)) {
       if (entries_[i].block == nullptr) return nullptr;
@@ -33,7 +33,7 @@ class LiveTable {
     }
   }
 
-  /// Precondition: a block that begins at `address` is here.
+  /// Precondition: a block whose data begins at `address` is here.
   void erase(DeviceAddress address) {
     std::size_t gap = home(address);
     while (entries_[gap].address != address) gap = next(gap);

@@ -15,6 +15,7 @@
 // Thread-safety: all functions may be called from any thread. None throws.
 #pragma once
 
+#include <cstddef>
 #include <span>
 
 #include <bursar/driver/call_meter.hpp>
@@ -83,6 +84,11 @@ class Driver {
   /// Sets `size` bytes at `address` to `value`, in stream order.
   virtual DriverCode memset(DeviceId device, DeviceAddress address, std::uint8_t value, Bytes size,
                             StreamHandle stream) noexcept = 0;
+  /// Copies `out.size()` bytes at `address` to the host, on a stream of the driver's own, and waits
+  /// for that copy alone. It comes after nothing that was given to any stream: what wrote the
+  /// bytes must be known to be done. Never spoils a capture.
+  virtual DriverCode read(DeviceId device, DeviceAddress address,
+                          std::span<std::byte> out) noexcept = 0;
 
   // -- clock and figures --------------------------------------------------------------------
   /// Time since some fixed point: real, or virtual on the simulated device.

@@ -134,8 +134,9 @@ enum class DriverCall : std::uint8_t {
   export_handle,
   import_handle,
   trim_pools,
+  read,  ///< a small copy to the host, waited for
 };
-inline constexpr std::size_t kDriverCallCount = 19;
+inline constexpr std::size_t kDriverCallCount = 20;
 
 /// "create", "map", ...: the enumerator's name.
 constexpr const char* to_string(DriverCall call) {
@@ -148,7 +149,7 @@ constexpr const char* to_string(DriverCall call) {
                                                    "stream_id",     "stream_capturing",
                                                    "memory_info",   "memset",
                                                    "export_handle", "import_handle",
-                                                   "trim_pools"};
+                                                   "trim_pools",    "read"};
   return names[static_cast<std::size_t>(call)];
 }
 

@@ -30,10 +30,12 @@ struct SimOptions {
   CapabilityLevel capability = CapabilityLevel::full;
   Bytes context{};  ///< charged to the capacity for each process, per device
   Bytes max_reservation{Bytes{64ull << 40}};  ///< a larger single reserve is refused
-  bool backed = false;          ///< extents are real memory (memfd), mappings real addresses
-  bool detector = false;        ///< track every access; see detector()
-  bool free_of_charge = false;  ///< calls cost no virtual time
-  std::string shared_state;     ///< a file: several processes then share one capacity
+  /// Extents are real memory (memfd), mappings real addresses. Without it there is nothing to read:
+  /// read() is not_supported.
+  bool backed = false;
+  bool detector = false;                     ///< track every access; see detector()
+  bool free_of_charge = false;               ///< calls cost no virtual time
+  std::string shared_state;                  ///< a file: several processes then share one capacity
   Duration death_delay = milliseconds(366);  ///< until a dead process's bytes are free (shared)
 };
 
@@ -99,8 +101,8 @@ class BURSAR_EXPORT SimDriver : public Driver {
   void delay(DriverCall call, Duration real_time);
 
   // -- what is true --------------------------------------------------------------------------
-  /// The first 1,000 violations; empty without `detector`. A memset counts as an access of a
-  /// generation of its own. An extent is in use until the host has seen its work complete: by
+  /// The first 1,000 violations; empty without `detector`. A memset or read counts as an access of
+  /// a generation of its own. An extent is in use until the host has seen its work complete: by
   /// synchronizing, or by an event query that said yes.
   std::vector<Violation> violations() const;
   /// Bytes of extents that exist / mappings that exist / addresses reserved / events that exist.
@@ -137,6 +139,8 @@ class BURSAR_EXPORT SimDriver : public Driver {
   DriverCode stream_wait(DeviceId device, StreamHandle stream, EventHandle event) noexcept override;
   DriverCode memset(DeviceId device, DeviceAddress address, std::uint8_t value, Bytes size,
                     StreamHandle stream) noexcept override;
+  DriverCode read(DeviceId device, DeviceAddress address,
+                  std::span<std::byte> out) noexcept override;
   Duration now() const noexcept override;
   void sleep_for(Duration duration) noexcept override;
   CallMeter& meter() noexcept override;

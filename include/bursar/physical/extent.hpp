@@ -27,7 +27,8 @@ struct Extent {
   PageCount pages{};
   DomainId domain{};  ///< who pays
   ExtentState state = ExtentState::spare;
-  bool dedicated = false;          ///< of a pinned or shareable block: released when that is freed
+  bool dedicated = false;          ///< of a dedicated block: released when that is freed
+  bool unclean = true;             ///< may hold what another domain wrote (see Scrub)
   DeviceAddress mapped_at{};       ///< where its blocks live; 0: nowhere
   std::uint32_t old_mappings = 0;  ///< earlier addresses not yet taken away (see OldMapping)
   std::size_t index = 0;           ///< place in the pool's list

@@ -23,6 +23,7 @@
 #include "fork_watch.hpp"
 #include "held_memory.hpp"
 #include "primary_contexts.hpp"
+#include "read_streams.hpp"
 #include "relaxed_capture.hpp"
 
 namespace bursar {
@@ -44,7 +45,8 @@ class CudaDriver final : public Driver {
       : api_(api),
         fork_generation_(fork_generation()),
         devices_(devices),
-        contexts_(api_, devices) {}
+        contexts_(api_, devices),
+        reads_(api_, devices.size()) {}
 
   /// Fails when not one device can be probed.
   result<void> probe();
@@ -82,7 +84,10 @@ class CudaDriver final : public Driver {
   DriverCode stream_wait(DeviceId device, StreamHandle stream, EventHandle event) noexcept override;
   DriverCode memset(DeviceId device, DeviceAddress address, std::uint8_t value, Bytes size,
                     StreamHandle stream) noexcept override;
-
+  DriverCode read(DeviceId device, DeviceAddress at, std::span<std::byte> out) noexcept override {
+    return run(DriverCall::read, device, Capture::spoils,
+               [&] { return reads_.read(device, at, out); });
+  }
   Duration now() const noexcept override {
     const auto since_epoch = std::chrono::steady_clock::now().time_since_epoch();
     return Duration{std::chrono::nanoseconds(since_epoch).count()};
@@ -110,6 +115,7 @@ class CudaDriver final : public Driver {
   const std::uint32_t fork_generation_;
   const std::vector<CUdevice> devices_;
   PrimaryContexts contexts_;
+  ReadStreams reads_;  ///< goes before the contexts that its streams live in
   std::vector<DeviceInfo> infos_;
   HeldMemory extents_;  ///< by handle
   HeldMemory plain_;    ///< by address

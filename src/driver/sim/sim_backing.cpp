@@ -41,6 +41,7 @@ class Unbacked final : public SimBacking {
   bool allow(VaRange) override { return true; }
   bool unmap(VaRange) override { return true; }
   void fill(VaRange, std::uint8_t) override {}
+  bool read(DeviceAddress, std::span<std::byte>) override { return false; }
 
  private:
   static constexpr std::uint64_t kFirst = std::uint64_t{1} << 45;
@@ -118,6 +119,10 @@ class Backed final : public SimBacking {
   }
   void fill(VaRange range, std::uint8_t value) override {
     std::memset(to_pointer(range.begin), value, range.size.count);
+  }
+  bool read(DeviceAddress at, std::span<std::byte> out) override {
+    std::memcpy(out.data(), to_pointer(at), out.size());
+    return true;
   }
 
  private:

@@ -8,8 +8,10 @@
 // Two implementations, both used under the driver's lock.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include <bursar/core/ids.hpp>
 
@@ -39,6 +41,8 @@ class SimBacking {
   virtual bool unmap(VaRange range) = 0;
   /// Writes `value` into mapped and allowed memory.
   virtual void fill(VaRange range, std::uint8_t value) = 0;
+  /// Reads mapped and allowed memory; false where there is none behind the addresses.
+  virtual bool read(DeviceAddress at, std::span<std::byte> out) = 0;
 };
 
 std::unique_ptr<SimBacking> make_unbacked();

@@ -219,6 +219,22 @@ DriverCode SimDriver::memset(DeviceId device, DeviceAddress address, std::uint8_
   });
 }
 
+DriverCode SimDriver::read(DeviceId device, DeviceAddress address,
+                           std::span<std::byte> out) noexcept {
+  return impl_->call(DriverCall::read, [&] {
+    if (!impl_->valid(device)) return DriverCode::invalid_device;
+    SimStream& reader = impl_->streams.reader(device);
+    const VaRange range{address, Bytes{out.size()}};
+    if (impl_->detector != nullptr) {
+      impl_->detector->begin_work(reader.agent);
+      impl_->memory.access(device, range, impl_->detector->anonymous_generation());
+      impl_->detector->host_sees_stream(reader.agent);
+    }
+    if (!impl_->memory.accessible(device, range)) return DriverCode::invalid_value;
+    return impl_->memory.read(address, out) ? DriverCode::success : DriverCode::not_supported;
+  });
+}
+
 // -- clock and figures --------------------------------------------------------------------------
 
 Duration SimDriver::now() const noexcept { return impl_->now(); }

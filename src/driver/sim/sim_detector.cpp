@@ -9,7 +9,8 @@ inline namespace v0 {
 
 std::string sim_work_text(std::uint64_t generation) {
   // Anonymous generations count down from the largest number; no tester gets that far.
-  return generation > ~std::uint64_t{0} / 2 ? "a memset" : fmt::format("block {}", generation);
+  return generation > ~std::uint64_t{0} / 2 ? "a memset or read"
+                                            : fmt::format("block {}", generation);
 }
 
 std::string sim_range_text(std::uint64_t begin, std::uint64_t end) {

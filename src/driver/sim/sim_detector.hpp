@@ -74,7 +74,7 @@ class SimDetector {
 
 /// "[0x..., 0x...)".
 std::string sim_range_text(std::uint64_t begin, std::uint64_t end);
-/// "block 7", or "a memset" for an anonymous generation.
+/// "block 7", or "a memset or read" for an anonymous generation.
 std::string sim_work_text(std::uint64_t generation);
 
 }  // namespace v0

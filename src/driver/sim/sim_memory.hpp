@@ -48,6 +48,8 @@ class SimMemory {
   void access(DeviceId device, VaRange range, std::uint64_t generation);
   /// Writes for real where memory is real. Precondition: accessible().
   void fill(VaRange range, std::uint8_t value) { backing_->fill(range, value); }
+  /// False where memory is not real. Precondition: accessible().
+  bool read(DeviceAddress at, std::span<std::byte> out) { return backing_->read(at, out); }
 
   /// 0 for an unknown handle.
   Bytes extent_size(ExtentHandle extent) const;

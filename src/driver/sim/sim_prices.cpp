@@ -64,6 +64,7 @@ Duration SimPrices::flat(DriverCall call) const noexcept {
     case DriverCall::import_handle: return us(31);
     case DriverCall::memset: return us(2);      // not measured: the host's part of a launch
     case DriverCall::trim_pools: return us(1);  // not measured: nothing is held in pools here
+    case DriverCall::read: return us(10);       // not measured: a small copy and the wait for it
     case DriverCall::create:
     case DriverCall::map:
     case DriverCall::set_access:

@@ -105,6 +105,12 @@ SimStream* SimStreams::find_unlocked(DeviceId device, StreamHandle handle) const
   return stream.id.load(std::memory_order_acquire) != 0 ? &stream : nullptr;
 }
 
+SimStream& SimStreams::reader(DeviceId device) {
+  const auto [it, made] = readers_.try_emplace(device.value);
+  if (made) begin(it->second, device);
+  return it->second;
+}
+
 void SimStreams::extend(SimStream& stream, Duration end) {
   stream.end = std::max(stream.end, end);
   Duration& device_end = device_end_[index(stream.device)];

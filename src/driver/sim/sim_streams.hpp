@@ -53,6 +53,9 @@ class SimStreams {
   /// The same without the lock, and null for per-thread default streams too.
   SimStream* find_unlocked(DeviceId device, StreamHandle handle) const noexcept;
 
+  /// The driver's own stream on the device, which no handle names.
+  SimStream& reader(DeviceId device);
+
   /// Work, or waiting, that ends at `end`.
   void extend(SimStream& stream, Duration end);
   /// When all work of the device is over, that of destroyed streams included.
@@ -83,6 +86,7 @@ class SimStreams {
   std::uint64_t next_id_ = 1;
   std::unique_ptr<SimStream[]> legacy_;                                     ///< by device
   std::map<std::pair<std::uint64_t, std::int32_t>, SimStream> per_thread_;  ///< by thread, device
+  std::map<std::int32_t, SimStream> readers_;                               ///< by device
   std::array<std::atomic<Chunk*>, kChunks> chunks_{};
   std::size_t slots_ = 0;
   std::vector<std::size_t> free_slots_;

@@ -3,7 +3,10 @@
 // each capability level and with one device or two. Tests use the last device.
 #pragma once
 
+#include <algorithm>
+#include <cstring>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include <bursar/allocator/caching_allocator.hpp>
@@ -19,6 +22,7 @@ using namespace bursar::literals;
 struct Shape {
   CapabilityLevel level = CapabilityLevel::full;
   int devices = 1;
+  bool backed = false;  ///< memory is real: tests read and write it
 };
 
 /// Runs the test case once for each kind of device.
@@ -38,8 +42,47 @@ inline SimOptions sim_options(Shape shape, Bytes capacity) {
   options.devices = shape.devices;
   options.capacity = capacity;
   options.capability = shape.level;
+  options.backed = shape.backed;
   options.detector = true;
   return options;
+}
+
+/// A device whose new memory is not zero, as nothing promises it to be. Needs real memory.
+class DirtyDriver final : public SimDriver {
+ public:
+  static constexpr unsigned char kDirt = 0xEE;
+  using SimDriver::SimDriver;
+
+  DriverCode set_access(VaRange range, std::span<const DeviceId> devices) noexcept override {
+    const DriverCode code = SimDriver::set_access(range, devices);
+    if (code == DriverCode::success && is_new(range)) {
+      std::memset(to_pointer(range.begin), kDirt, range.size.count);
+    }
+    return code;
+  }
+  DriverCode create(DeviceId device, Bytes size, ExtentProperties properties,
+                    ExtentHandle& out) noexcept override {
+    const DriverCode code = SimDriver::create(device, size, properties, out);
+    if (code == DriverCode::success) new_ = size;
+    return code;
+  }
+  DriverCode malloc_plain(DeviceId device, Bytes size, DeviceAddress& out) noexcept override {
+    const DriverCode code = SimDriver::malloc_plain(device, size, out);
+    if (code == DriverCode::success) std::memset(to_pointer(out), kDirt, size.count);
+    return code;
+  }
+
+ private:
+  bool is_new(VaRange range) { return std::exchange(new_, Bytes{}) == range.size; }
+
+  Bytes new_{};  ///< size of the extent created last, until it is mapped
+};
+
+/// The bytes of a block on a device whose memory is real.
+inline unsigned char* bytes_of(void* block) { return static_cast<unsigned char*>(block); }
+inline bool all_are(const void* from, std::size_t count, unsigned char value) {
+  const auto* bytes = static_cast<const unsigned char*>(from);
+  return std::all_of(bytes, bytes + count, [&](unsigned char byte) { return byte == value; });
 }
 
 /// requested <= live <= reserved, and the parts are the whole.
@@ -70,9 +113,9 @@ class AllocatorFixture {
  public:
   explicit AllocatorFixture(Shape shape = {}, AllocatorOptions options = moving(),
                             Bytes capacity = 256_MiB)
-      : driver(std::make_shared<SimDriver>(sim_options(shape, capacity))),
-        device{shape.devices - 1},
-        allocator(driver, options) {}
+      : AllocatorFixture(std::make_shared<SimDriver>(sim_options(shape, capacity)), options) {}
+  AllocatorFixture(std::shared_ptr<SimDriver> given, const AllocatorOptions& options)
+      : driver(std::move(given)), device{driver->device_count() - 1}, allocator(driver, options) {}
 
   AllocateOptions on(StreamHandle stream, DomainId domain = kDefaultDomain) const {
     AllocateOptions options;
@@ -122,6 +165,11 @@ class AllocatorFixture {
     driver->launch(stream, milliseconds(ms), {&access, 1}, device);
   }
   void pass(std::int64_t ms) { driver->sleep_for(milliseconds(ms)); }
+  /// Fences both streams and takes note of what the GPU has done.
+  void fence() {
+    const StreamRef streams[] = {a, b};
+    (void)allocator.trim(Bytes::max(), device, streams);
+  }
   /// Takes note of what the GPU has done, and changes nothing else.
   void look() { (void)allocator.trim(Bytes::max(), device); }
 

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <string>
 
+#include <bursar/core/check.hpp>
+
 #include "unit/allocator/printing.hpp"
 
 namespace bursar::test {
@@ -38,6 +40,23 @@ TEST_CASE("the keys of stitching set their fields", "[allocator][options]") {
   CHECK(parsed->map_price == 7);
 }
 
+TEST_CASE("the keys that help to find errors set their fields", "[allocator][options]") {
+  CHECK(parse_options("passthrough:on")->passthrough);
+  CHECK_FALSE(parse_options("passthrough:on,passthrough:off")->passthrough);
+  CHECK(AllocatorOptions{}.scrub == Scrub::never);
+  CHECK(parse_options("scrub:always")->scrub == Scrub::always);
+  CHECK(parse_options("scrub:cross_domain")->scrub == Scrub::cross_domain);
+  CHECK(parse_options("scrub:always,scrub:never")->scrub == Scrub::never);
+}
+
+TEST_CASE("redzones need a library that checks itself, and no passthrough",
+          "[allocator][options]") {
+  const auto parsed = parse_options("redzones:on");
+  CHECK(parsed.ok() == (kCheckLevel >= 2));
+  if (!parsed) CHECK_THAT(std::string(parsed.failure().message), contains("BURSAR_CHECK_LEVEL"));
+  CHECK_FALSE(parse_options("redzones:on,passthrough:on").ok());
+}
+
 TEST_CASE("a preset sets the policy and nothing else, and later keys still count",
           "[allocator][options]") {
   AllocatorOptions base;
@@ -68,8 +87,9 @@ TEST_CASE("a text that is not understood is refused whole", "[allocator][options
   const std::string bad =
       GENERATE(as<std::string>{}, "max_extents:2MiB", "max_extent", "max_extent:", "max_extent:two",
                "max_extent:2MB", "fence_batch:-1", "fence_batch:1.5", "fence_batch:5000000000",
-               "alias_moves:yes", "wait_limit:1s", "preset:fast", ":", ",",
-               "fence_batch:5,,fence_batch:6", "fence_batch: 5", "fence_batch:5 ", "Fence_batch:5");
+               "alias_moves:yes", "wait_limit:1s", "scrub:on", "passthrough:1", "redzones:yes",
+               "preset:fast", ":", ",", "fence_batch:5,,fence_batch:6", "fence_batch: 5",
+               "fence_batch:5 ", "Fence_batch:5");
   const auto parsed = parse_options(bad);
   CAPTURE(bad);
   REQUIRE_FALSE(parsed.ok());

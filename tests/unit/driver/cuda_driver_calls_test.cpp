@@ -104,6 +104,30 @@ TEST_CASE("calls that could spoil a capture run in relaxed mode", "[driver][cuda
   CHECK(fake().mode == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
 }
 
+TEST_CASE("a read waits on a stream of the driver's own, which goes with the driver",
+          "[driver][cuda]") {
+  auto driver = open_over_fake();
+  const int streams = fake().live_streams;
+  std::array<std::byte, 4> out{};
+  REQUIRE(driver->read({}, DeviceAddress{0x1000}, out) == DriverCode::success);
+  REQUIRE(driver->read({}, DeviceAddress{0x1000}, out) == DriverCode::success);
+  CHECK(fake().count("cuStreamCreate") == 1);
+  CHECK(fake().count("cuStreamSynchronize") == 2);
+  for (const char* name : {"cuMemcpyDtoHAsync", "cuStreamSynchronize"}) {
+    CHECK(fake().last(name).mode == CU_STREAM_CAPTURE_MODE_RELAXED);
+  }
+  driver.reset();
+  CHECK(fake().live_streams == streams);
+}
+
+TEST_CASE("a read that is refused says so", "[driver][cuda]") {
+  const auto driver = open_over_fake();
+  const char* name = GENERATE("cuStreamCreate", "cuMemcpyDtoHAsync", "cuStreamSynchronize");
+  fake().refused[name] = CUDA_ERROR_ILLEGAL_ADDRESS;
+  std::array<std::byte, 4> out{};
+  CHECK(driver->read({}, DeviceAddress{0x1000}, out) == DriverCode::illegal_address);
+}
+
 TEST_CASE("the capture mode is restored after a call that fails", "[driver][cuda]") {
   const auto driver = open_over_fake();
   int dummy = 0;

@@ -84,6 +84,22 @@ TEST_CASE("memset writes real bytes, and no others", "[driver][sim][backed]") {
   CHECK(bytes(at)[150] == 0);
 }
 
+TEST_CASE("a read gives the real bytes", "[driver][sim][backed]") {
+  SimFixture f(backed());
+  const VaRange at = f.mapped(f.extent());
+  f.must(f.driver.memset({}, at.begin + 100_B, 0xAB, 50_B, {}));
+  std::array<std::byte, 4> out{};
+  f.must(f.driver.read({}, at.begin + 148_B, out));
+  CHECK(out == std::array{std::byte{0xAB}, std::byte{0xAB}, std::byte{0}, std::byte{0}});
+  CHECK(f.driver.read({}, at.end(), out) == invalid_value);
+}
+
+TEST_CASE("without real memory there is nothing to read", "[driver][sim]") {
+  SimFixture f;
+  std::array<std::byte, 4> out{};
+  CHECK(f.driver.read({}, f.mapped(f.extent()).begin, out) == not_supported);
+}
+
 TEST_CASE("plain memory is real", "[driver][sim][backed]") {
   SimFixture f(backed());
   DeviceAddress a;

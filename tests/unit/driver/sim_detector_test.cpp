@@ -306,6 +306,23 @@ TEST_CASE("a memset is work of its own", "[driver][sim][detector]") {
   }
 }
 
+TEST_CASE("a read is ordered after what the host has seen, and before all that follows",
+          "[driver][sim][detector]") {
+  Scene s;
+  std::array<std::byte, 64> out{};
+  s.use(s.a, s.at, 1);
+  SECTION("work still under way is not ordered") {
+    (void)s.driver.read({}, s.at.begin, out);
+    CHECK(s.unordered() == 1);
+  }
+  SECTION("work seen done is, and so is the next") {
+    s.driver.synchronize(s.a);
+    (void)s.driver.read({}, s.at.begin, out);
+    s.use(s.b, s.at, 2);
+    CHECK(s.unordered() == 0);
+  }
+}
+
 TEST_CASE("plain memory is watched too", "[driver][sim][detector]") {
   Scene s;
   DeviceAddress address;

@@ -99,7 +99,8 @@ TEST_CASE("every kind of call can be made to fail", "[driver][sim][fault]") {
                          d.memset({}, address, 0, kPage, {}),
                          d.export_handle(extent, fd),
                          d.import_handle({}, fd, kPage, extent),
-                         d.trim_pools({})};
+                         d.trim_pools({}),
+                         d.read({}, address, {})};
   STATIC_REQUIRE(codes.size() == kDriverCallCount);
   for (const DriverCode code : codes) CHECK(code == unknown);
   CHECK(d.malloc_plain({}, kPage, address) == unknown);
