@@ -48,6 +48,7 @@ Setup setup_of(std::uint8_t first, std::uint8_t second) {
   setup.alias_moves = (first & 24u) != 24u;
   setup.stitch = (first & 32u) != 0;
   setup.few_views = (first & 64u) != 0;
+  setup.share_small = (first & 128u) != 0 && (second & 128u) == 0;
   if ((first & 128u) != 0 && (second & 128u) != 0) {
     constexpr std::array kWatches{Watch::passthrough, Watch::redzones, Watch::cross_domain,
                                   Watch::always};

@@ -48,6 +48,7 @@ struct Setup {
   bool backed = false;  ///< real memory, small pages; blocks are filled and verified
   bool alias_moves = true;
   bool stitch = false;  ///< blocks of two pages and more may be stitched; else all are moved for
+  bool share_small = false;  ///< blocks below a page are small; the zones share what is idle
   Watch watch = Watch::none;
   bool few_views = false;  ///< one view at most is kept, so that views go all the time
   std::uint32_t fence_batch = 8;

@@ -13,11 +13,12 @@ namespace {
 AllocatorOptions options_for(const Setup& setup, Bytes page) {
   AllocatorOptions options;
   options.max_extent = page * setup.max_extent_pages;
-  options.small_limit = page / 2;
+  options.small_limit = setup.share_small ? page : page / 2;
+  if (setup.share_small) options.borrow_limit = page;
   options.fence_bytes = page;
   options.fence_batch = setup.fence_batch;
   options.alias_moves = setup.alias_moves;
-  options.stitch_limit = setup.stitch ? page * 2 : Bytes::max();
+  options.stitch_limit = setup.stitch ? page * (setup.share_small ? 1 : 2) : Bytes::max();
   options.guard = options.wide_guard = 0;
   options.map_price = 0;
   options.max_views = setup.few_views ? 1 : 8;

@@ -31,7 +31,7 @@ Crowd::Crowd(const CrowdOptions& options)
   driver_ = std::make_shared<SimDriver>(device);
   AllocatorOptions policy;
   policy.max_extent = page_ * 16;
-  policy.small_limit = page_ / 2;
+  policy.small_limit = policy.borrow_limit = page_;
   policy.fence_bytes = page_;
   policy.stitch_limit = page_ * 2;  // smaller blocks are moved for, larger ones stitched
   policy.guard = policy.wide_guard = 0;

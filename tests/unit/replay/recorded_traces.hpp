@@ -2,6 +2,7 @@
 // The bundled traces, and one pass over them on the simulated device.
 #pragma once
 
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -31,12 +32,27 @@ inline Trace bundled(const std::string& name) {
   return read_trace(std::string(TRACE_FOLDER) + "/" + name + ".csv.gz");
 }
 
-/// All of `traces` at once, one pass.
-inline ReplayRow replay_once(const std::vector<Trace>& traces, const char* allocator,
-                             const SimDeviceOptions& options = {}) {
+/// All of `traces` at once, `passes` times.
+inline std::vector<ReplayRow> replay_passes(const std::vector<Trace>& traces, const char* allocator,
+                                            int passes, const SimDeviceOptions& options = {}) {
   SimDevice device(options);
   const auto target = device.make_target(allocator);
-  return replay(traces, device, *target).at(0);
+  ReplayOptions how;
+  how.passes = passes;
+  return replay(traces, device, *target, how);
 }
+inline ReplayRow replay_once(const std::vector<Trace>& traces, const char* allocator,
+                             const SimDeviceOptions& options = {}) {
+  return replay_passes(traces, allocator, 1, options).at(0);
+}
+
+/// Sets BURSAR_CONF, which the replay's target reads, for as long as it lives.
+class Conf {
+ public:
+  explicit Conf(const char* text) { ::setenv("BURSAR_CONF", text, 1); }
+  ~Conf() { ::unsetenv("BURSAR_CONF"); }
+  Conf(const Conf&) = delete;
+  Conf& operator=(const Conf&) = delete;
+};
 
 }  // namespace bursar::test
