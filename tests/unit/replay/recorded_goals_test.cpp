@@ -27,8 +27,8 @@ struct Figures {
 };
 
 double share_of_time(const ReplayRow& row) {
-  return static_cast<double>(row.driver.total_time().nanoseconds) /
-         static_cast<double>(row.trace_duration.nanoseconds);
+  return static_cast<double>(row.driver.total_time().ns) /
+         static_cast<double>(row.trace_duration.ns);
 }
 
 Figures three_passes() {
