@@ -128,19 +128,18 @@ result<void*> DeviceHeap::grow_or_reuse(HeapLock& lock, Arena& arena, const Requ
   const GrowthState state = growth_state(arena, request, exhausted);
   if (void* borrowed = try_borrow(lock, arena, request, state)) return borrowed;
   const Bytes extent = policy_.extent_size(state, request.size, page_);
-  const std::optional<Bytes> needed =
-      stitchable(arena, request) ? planner_.needed(arena, request) : std::nullopt;
-  if (!needed || policy_.within_guard(state, *needed)) {
-    return grow(lock, arena, request, extent, shortage);
-  }
+  if (!stitchable(arena, request)) return grow(lock, arena, request, extent, shortage);
+  // Where no range has room for it, all of the block would be new.
+  const Bytes needed = planner_.needed(arena, request).value_or(round_up(request.size, page_));
+  if (policy_.within_guard(state, needed)) return grow(lock, arena, request, extent, shortage);
   Stitch stitch = stitcher_.plan(arena, request.slot, request.size, extent, false);
   if (!policy_.within_guard(state, stitch.new_bytes)) {
     stitch = stitcher_.plan(arena, request.slot, request.size, extent, true);
   }
-  const std::size_t growth_maps = (needed->count + extent.count - 1) / extent.count;
+  const std::size_t growth_maps = (needed.count + extent.count - 1) / extent.count;
   const std::size_t more = stitch.maps() > growth_maps ? stitch.maps() - growth_maps : 0;
-  if (stitch.new_bytes >= *needed ||
-      policy_.not_worth_it(state, *needed, *needed - stitch.new_bytes, more)) {
+  if (stitch.new_bytes >= needed ||
+      policy_.not_worth_it(state, needed, needed - stitch.new_bytes, more)) {
     return grow(lock, arena, request, extent, shortage);
   }
   return run_stitch(lock, arena, request, stitch, exhausted, shortage);

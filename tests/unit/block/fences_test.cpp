@@ -198,4 +198,16 @@ TEST_CASE("a retired stream takes no fence and its frees join the last", "[block
   CHECK(f.state().fences.size() == 1);
 }
 
+TEST_CASE("streams count by the weight of their live memory", "[block][streams]") {
+  StreamTable streams;
+  CHECK(streams.effective_streams() == 1);
+  streams.at(streams.slot_of(StreamId{1})).live = Bytes{100};
+  CHECK(streams.effective_streams() == 1);
+  streams.at(streams.slot_of(StreamId{2})).live = Bytes{100};
+  CHECK(streams.effective_streams() == 2);
+  streams.at(streams.slot_of(StreamId{3})).live = Bytes{1};
+  CHECK(streams.effective_streams() > 2);
+  CHECK(streams.effective_streams() < 2.1);
+}
+
 }  // namespace bursar::test
