@@ -34,7 +34,9 @@ constexpr const char* kDescription =
     "A trace is a CSV log as RMM writes it, plain or .gz. Events follow each other as fast as the\n"
     "device allows; on sim, a device made of rules and measured prices, time is trace time plus\n"
     "driver time and is virtual. ns/op is real time inside the allocator's calls, on sim the\n"
-    "simulation of the driver included.";
+    "simulation of the driver included. With --gpu-lag a line under the table says how little "
+    "memory\n"
+    "any allocator could hold that never waits for the GPU; it counts trace time, not driver time.";
 
 constexpr const char* kFooter =
     "Allocators: bursar; on a GPU also cuda_malloc and cuda_async, in a build with PyTorch also\n"

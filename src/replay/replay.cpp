@@ -36,6 +36,7 @@ class Replay {
         options_(options),
         streams_(traces, device, target),
         order_(merge_by_time(traces)),
+        bound_(lower_bound_of(traces, device.gpu_lag())),
         threads_(traces.size(), [this](const Stretch& s) { return replay_stretch(s); }) {
     for (const Trace& trace : traces) {
       held_.emplace_back(trace.block_sizes.size());
@@ -136,6 +137,7 @@ class Replay {
     row_.trace = joined_names(traces_);
     row_.allocator = target_.name();
     row_.device = device_.name();
+    row_.bound = bound_;
     for (const Trace& trace : traces_) {
       row_.trace_duration = std::max(row_.trace_duration, trace.duration());
     }
@@ -157,6 +159,7 @@ class Replay {
   const ReplayOptions& options_;
   ReplayStreams streams_;
   std::vector<Stretch> order_;
+  LowerBound bound_;
   std::vector<std::vector<Held>> held_;  ///< by trace and block
   std::uint64_t event_count_ = 0;        ///< of all traces
   CallTimer timer_;

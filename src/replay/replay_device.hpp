@@ -41,6 +41,8 @@ class ReplayDevice {
   /// Waits for all work.
   virtual void synchronize() noexcept = 0;
 
+  /// How much later than its free a block's last kernel ends.
+  virtual Duration gpu_lag() const { return {}; }
   /// Trace time 0 is now.
   virtual void start_pass() noexcept {}
   /// Called before each event.

@@ -54,6 +54,14 @@ Cells cells_of(const ReplayRow& row) {
           completed};
 }
 
+std::string bound_line(const ReplayRow& row) {
+  return fmt::format(
+      "{}: with a GPU {:g} ms behind no allocator that never waits can hold less than {} "
+      "(utilization {:.3f})\n",
+      short_name(row.trace), as_us(row.bound.gpu_lag) / 1e3, mebibytes(row.bound.least_reserved),
+      row.bound.utilization());
+}
+
 }  // namespace
 
 std::string to_table(std::span<const ReplayRow> rows) {
@@ -72,6 +80,10 @@ std::string to_table(std::span<const ReplayRow> rows) {
     }
     table += line.back() + "\n";
   }
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].bound.gpu_lag == Duration{}) continue;
+    if (i == 0 || rows[i].trace != rows[i - 1].trace) table += bound_line(rows[i]);
+  }
   return table;
 }
 
@@ -88,6 +100,7 @@ std::string to_json(std::span<const ReplayRow> rows) {
                      {"pass", row.pass},
                      {"requested_peak_bytes", row.requested_peak.count},
                      {"reserved_peak_bytes", row.reserved_peak().count},
+                     {"least_reserved_bytes", row.bound.least_reserved.count},
                      {"utilization", row.utilization()},
                      {"operations", row.operations},
                      {"ns_per_operation", row.ns_per_operation()},

@@ -8,6 +8,8 @@
 
 #include <bursar/driver/call_meter.hpp>
 
+#include "lower_bound.hpp"
+
 namespace bursar {
 inline namespace v0 {
 
@@ -29,6 +31,7 @@ struct ReplayRow {
   MeterReading driver{};         ///< of this pass: calls and their time; reserved bytes at its end
   bool driver_timed = true;      ///< false: nobody knows the time of those calls
   Duration trace_duration{};
+  LowerBound bound{};             ///< of all events, whether or not the pass was completed
   std::optional<RanOut> ran_out;  ///< nothing: the pass was completed
 
   Bytes reserved_peak() const { return driver.reserved_peak; }

@@ -28,6 +28,7 @@ class SimDevice final : public ReplayDevice {
   StreamHandle create_stream() override { return driver_->create_stream(); }
   void destroy_stream(StreamHandle stream) noexcept override;
   void synchronize() noexcept override { driver_->synchronize_device(); }
+  Duration gpu_lag() const override { return gpu_lag_; }
   void start_pass() noexcept override;
   void reach(Duration trace_time) noexcept override;
   void use(void* block, Bytes size, StreamHandle stream) override;

@@ -123,6 +123,15 @@ TEST_CASE("gpu lag holds nothing up that one stream reuses", "[cli][replay]") {
   CHECK(rows[0]["completed"] == true);
 }
 
+TEST_CASE("with gpu lag the least that can be held stands under the table", "[cli][replay]") {
+  const ScratchFile trace(growing_log());
+  const std::string said =
+      trace.name() + ": with a GPU 2.5 ms behind no allocator that never waits can hold less than ";
+  const CliRun run = run_cli(kSim + "--gpu-lag 2.5 " + trace.path());
+  CHECK(run.out.find(said + "30.0 MiB (utilization 1.000)\n") != std::string::npos);
+  CHECK(run_cli(kSim + trace.path()).out.find("never waits") == std::string::npos);
+}
+
 TEST_CASE("failed allocations in a log are mentioned", "[cli][replay]") {
   const ScratchFile trace(growing_log() + "0,5,allocate failure,(nil),4096,0\n");
   const CliRun run = run_cli(kSim + trace.path());

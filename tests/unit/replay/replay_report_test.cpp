@@ -31,6 +31,7 @@ ReplayRow sample_row() {
   row.driver.nanoseconds[static_cast<std::size_t>(DriverCall::create)] = 1500;
   row.driver.nanoseconds[static_cast<std::size_t>(DriverCall::event_query)] = 1000;
   row.trace_duration = milliseconds(3);
+  row.bound.least_reserved = Bytes{3u << 20};
   return row;
 }
 
@@ -46,10 +47,11 @@ TEST_CASE("JSON rows have exactly the documented keys", "[replay][report]") {
   const auto json = nlohmann::json::parse(to_json(std::vector<ReplayRow>{sample_row()}));
   REQUIRE(json.is_array());
   REQUIRE(json.size() == 1);
-  CHECK(keys(json[0]) == std::set<std::string>{
-                             "trace", "allocator", "device", "pass", "requested_peak_bytes",
-                             "reserved_peak_bytes", "utilization", "operations", "ns_per_operation",
-                             "driver_calls", "driver_time_us", "trace_duration_us", "completed"});
+  CHECK(keys(json[0]) == std::set<std::string>{"trace", "allocator", "device", "pass",
+                                               "requested_peak_bytes", "reserved_peak_bytes",
+                                               "least_reserved_bytes", "utilization", "operations",
+                                               "ns_per_operation", "driver_calls", "driver_time_us",
+                                               "trace_duration_us", "completed"});
   CHECK(keys(json[0]["driver_calls"]) ==
         std::set<std::string>{"create", "map", "set_access", "unmap", "release"});
 }
@@ -62,6 +64,7 @@ TEST_CASE("JSON rows carry the figures in the units of their names", "[replay][r
   CHECK(json["pass"] == 2);
   CHECK(json["requested_peak_bytes"] == 3145728);
   CHECK(json["reserved_peak_bytes"] == 4194304);
+  CHECK(json["least_reserved_bytes"] == 3145728);
   CHECK(json["utilization"] == 0.75);
   CHECK(json["operations"] == 8);
   CHECK(json["ns_per_operation"] == 12.5);
@@ -100,4 +103,21 @@ TEST_CASE("the table says the same for people", "[replay][report]") {
         "0.7500            11      0.00 ms     12  yes\n"
         "a.csv + 2 more  bursar                       2         3.0 MiB        4.0 MiB       "
         "0.7500            11      0.00 ms     12  no, out of memory at event 9 (b.csv:12)\n");
+}
+
+TEST_CASE("behind a GPU that lags the table says the bound once for each set of traces",
+          "[replay][report]") {
+  ReplayRow row = sample_row();
+  row.bound = {milliseconds(50), 3_MiB, 4_MiB};
+  ReplayRow other = row;
+  other.trace = "a.csv+b.csv";
+  other.bound = {Duration{2'500'000}, 3_MiB, 3_MiB};
+  const std::string table = to_table(std::vector<ReplayRow>{row, row, other, other});
+  CHECK_THAT(table,
+             Catch::Matchers::EndsWith(
+                 "  yes\n"
+                 "a.csv: with a GPU 50 ms behind no allocator that never waits can hold less "
+                 "than 4.0 MiB (utilization 0.750)\n"
+                 "a.csv + 1 more: with a GPU 2.5 ms behind no allocator that never waits can "
+                 "hold less than 3.0 MiB (utilization 1.000)\n"));
 }

@@ -241,6 +241,20 @@ TEST_CASE("gpu lag gives every freed block work that ends that much later", "[re
   device.destroy_stream(stream);
 }
 
+TEST_CASE("rows know how little could be held with the device's lag", "[replay][sim]") {
+  const std::vector<Trace> traces{trace_of("a.csv", {{0, kAllocate, 0, 8_MiB}, {1, kFree, 0}}),
+                                  trace_of("b.csv", {{3, kAllocate, 0, 6_MiB}, {4, kFree, 0}})};
+  const auto held = [&traces](const SimDeviceOptions& options) {
+    SimDevice device(options);
+    const std::vector<ReplayRow> rows = replay_on(device, traces, 2);
+    CHECK(rows.at(1).bound.least_reserved == rows[0].bound.least_reserved);
+    return rows[0].bound.least_reserved;
+  };
+  CHECK(held({}) == 8_MiB);
+  CHECK(held({.gpu_lag = milliseconds(50)}) == 14_MiB);
+  CHECK(held({.capacity = 2_MiB, .gpu_lag = milliseconds(50)}) == 14_MiB);
+}
+
 TEST_CASE("the progress told reaches no further than the whole", "[replay]") {
   std::vector<Step> steps;
   for (std::uint32_t i = 0; i < 5000; ++i) {
