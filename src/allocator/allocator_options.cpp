@@ -128,6 +128,10 @@ result<void> check_options(const AllocatorOptions& options) {
   if (options.growth_divisor == 0 || options.extent_share == 0 || options.fence_batch == 0) {
     return bad("growth_divisor, extent_share and fence_batch must be at least 1");
   }
+  constexpr std::uint32_t kMost = 10'000;
+  if (options.guard > kMost || options.wide_guard > kMost || options.map_price > kMost) {
+    return bad("guard, wide_guard and map_price must be at most 10000");
+  }
   if (options.address_factor == 0 || options.address_factor > 64) {
     return bad("address_factor must be between 1 and 64");
   }

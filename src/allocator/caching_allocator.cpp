@@ -87,6 +87,7 @@ void* CachingAllocator::allocate(std::size_t bytes, const AllocateOptions& optio
   result<void*> block = heap->allocate(Bytes{bytes}, options, &report);
   state_->prove();
   if (block) return *block;
+  report.cause = block.failure();  // also where nothing had to be reported
   if (block.failure().retryable()) throw OutOfMemory(report);
   raise(block.failure());
 }

@@ -75,10 +75,17 @@ result<void*> DeviceHeap::prepare(HeapLock& lock, void* block, const Request& re
   const DriverCode code = write_before_use(zones, clear, request.stream, zoned);
   lock.lock();
   live = live_.find(to_address(block));
+  if (live == nullptr) {
+    return error{.kind = ErrorKind::invalid_argument,
+                 .message =
+                     "another thread freed the block before its caller had it: a pointer "
+                     "was used after its free",
+                 .device = device_};
+  }
   live->zoned = zoned;
   if (code == DriverCode::success) return block;
   free_block(lock, live, streams_.note_free(request.slot, live->size));
-  return driver_error(code, DriverCall::memset, device_, clear.size);
+  return note_lost(driver_error(code, DriverCall::memset, device_, clear.size));
 }
 
 DriverCode DeviceHeap::write_before_use(const Redzones& zones, VaRange clear, StreamRef stream,
@@ -125,6 +132,7 @@ bool DeviceHeap::check_redzones(HeapLock& lock) {
   });
   if (due.empty()) return false;
   std::vector<ZoneReport> reports;
+  reports.reserve(due.size());
   for (const Doomed& one : due) {
     ++streams_.at(one.freed.slot).pins;
     reports.push_back(

@@ -15,6 +15,9 @@ namespace {
 /// So often a request may climb the ladder: each time something was reclaimed, but others may have
 /// been quicker to take it.
 constexpr int kMostAttempts = 64;
+constexpr auto kWait = static_cast<std::size_t>(ReclaimStep::wait);
+/// After so many misses the device is asked again how much is left: others use it too.
+constexpr std::uint32_t kMissesToAsk = 256;
 
 /// Keeps a stream's slot or a domain's arena from being swept while a request that uses it goes on
 /// without the lock.
@@ -60,11 +63,9 @@ result<void*> DeviceHeap::allocate_slow(HeapLock& lock, const Request& request, 
   if (!allowed) return note_lost(allowed.failure());
 
   ask_device(lock);
-  std::size_t step = 0;
+  Ladder ladder;
   bool missed = false;
-  bool exhausted = false;
-  bool overtime = false;
-  for (int attempt = 0; attempt < kMostAttempts && step < kReclaimStepCount; ++attempt) {
+  while (ladder.attempts++ < kMostAttempts) {
     refresh(lock, stream, request.slot);
     if (void* block = try_hit(lock, mine, request)) {
       if (!missed) ++mine.cache_hits;
@@ -73,25 +74,15 @@ result<void*> DeviceHeap::allocate_slow(HeapLock& lock, const Request& request, 
     missed = true;
     const std::uint64_t seen = gains_;
     Shortage shortage{request.size, {}};
-    result<void*> grown = plain_ ? grow_plain(lock, mine, request)
-                                 : grow_or_reuse(lock, mine, request, exhausted, shortage);
+    result<void*> grown = plain_ ? grow_plain(lock, mine, request, ladder.exhausted)
+                                 : grow_or_reuse(lock, mine, request, ladder.exhausted, shortage);
     if (grown) return prepare(lock, *grown, request);
     tried.cause = note_lost(grown.failure());
     if (!tried.cause.retryable()) return tried.cause;
-    const Climb climb{request,  stream, tried.cause.kind == ErrorKind::over_budget,
-                      shortage, seen,   start + options_.wait_limit};
-    // After every step that gave something the search starts again.
-    while (step < kReclaimStepCount &&
-           !take_step(lock, static_cast<ReclaimStep>(step), climb, tried.reclaimed[step])) {
-      ++step;
-    }
-    if (step == static_cast<std::size_t>(ReclaimStep::wait)) {  // the world has changed: all again
-      if (std::exchange(overtime, driver_.now() >= climb.deadline)) break;
-      step = 0;
-      attempt = 0;
-    }
-    // Nothing is left to reclaim: once more with whatever pieces there are.
-    if (step == kReclaimStepCount && !std::exchange(exhausted, true)) --step;
+    const bool budget_only = tried.cause.kind == ErrorKind::over_budget;
+    if (!budget_only) known_end_ = Bytes::max();  // the device is to be asked again
+    const Climb climb{request, stream, budget_only, shortage, seen, start + options_.wait_limit};
+    if (!go_on(lock, climb, ladder, tried)) break;
   }
   ++mine.out_of_memory;
   lock.unlock();
@@ -100,12 +91,31 @@ result<void*> DeviceHeap::allocate_slow(HeapLock& lock, const Request& request, 
   return refuse(tried, request.domain, report);
 }
 
+/// Climbs the ladder until something was gained, so that the search starts again after every step;
+/// false when nothing more can be done.
+bool DeviceHeap::go_on(HeapLock& lock, const Climb& climb, Ladder& ladder, OomReport& tried) {
+  while (ladder.step < kWait && !take_step(lock, static_cast<ReclaimStep>(ladder.step), climb,
+                                           tried.reclaimed[ladder.step])) {
+    ++ladder.step;
+  }
+  if (ladder.step < kWait) return true;
+  // Nothing is left to reclaim: whatever pieces there are will do, and only then waiting.
+  if (!std::exchange(ladder.exhausted, true)) return true;
+  if (!take_step(lock, ReclaimStep::wait, climb, tried.reclaimed[kWait])) return false;
+  if (ladder.overtime) return false;
+  ladder = {};  // the world has changed: all again
+  ladder.overtime = driver_.now() >= climb.deadline;
+  return true;
+}
+
 /// How much the device has left, asked again when a good part of it has come or gone: near its end
 /// the policy is another. The heap lock is dropped meanwhile.
 void DeviceHeap::ask_device(HeapLock& lock) {
   const Bytes held = pool_.reserved();
   const Bytes change = held > asked_at_ ? held - asked_at_ : asked_at_ - held;
-  if (known_end_ != Bytes::max() && change < info_.total / 64) return;
+  const bool known = known_end_ != Bytes::max() && change < info_.total / 64;
+  if (known && ++unasked_misses_ < kMissesToAsk) return;
+  unasked_misses_ = 0;
   asked_at_ = held;
   lock.unlock();
   MemoryInfo memory{};
@@ -279,13 +289,17 @@ Bytes DeviceHeap::range_size(const BlockMap& map) {
 
 /// Level no_vmm: a new allocation of the driver is a range of its own. The heap lock is dropped
 /// meanwhile.
-result<void*> DeviceHeap::grow_plain(HeapLock& lock, Arena& arena, const Request& request) {
+result<void*> DeviceHeap::grow_plain(HeapLock& lock, Arena& arena, const Request& request,
+                                     bool exhausted) {
+  if (exhausted) {
+    const GrowthState state = growth_state(arena, request, true);
+    if (void* borrowed = try_borrow(lock, arena, request, state)) return borrowed;
+  }
   const Bytes slack = request.alignment > kBlockGranule ? request.alignment : Bytes{};
   const Bytes least = round_up(request.size + slack, page_);
   const bool small = &planner_.zone_of(arena, request) == &arena.small;
-  const Bytes generous =
-      small ? least
-            : std::max(least, std::min(options_.max_extent, round_up(arena.live_peak / 16, page_)));
+  const Bytes wanted = small ? page_ * 8 : options_.max_extent;
+  const Bytes generous = std::max(least, std::min(wanted, round_up(arena.live_peak / 16, page_)));
   lock.unlock();
   VmmLock vmm(vmm_mutex_);
   result<Extent*> made = pool_.create(vmm, pages_for(generous, page_), arena.domain);

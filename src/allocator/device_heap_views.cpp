@@ -150,8 +150,12 @@ result<void*> DeviceHeap::grow_or_reuse(HeapLock& lock, Arena& arena, const Requ
 void* DeviceHeap::try_borrow(const HeapLock& lock, Arena& arena, const Request& request,
                              const GrowthState& state) {
   BURSAR_CHECK(1, lock.held());
-  const bool small = &planner_.zone_of(arena, request) == &arena.small;
-  if (!small || request.alignment != kBlockGranule) return nullptr;
+  if (&planner_.zone_of(arena, request) != &arena.small) return nullptr;
+  if (state.exhausted) {
+    Block* any = arena.large.find_idle(request.slot, request.size, request.alignment);
+    return any == nullptr ? nullptr : place(arena, arena.large, any, request);
+  }
+  if (request.alignment != kBlockGranule) return nullptr;
   const Bytes idle = arena.large.bytes(BlockState::idle);
   if (!policy_.borrows(state, request.size, idle, page_)) return nullptr;
   Block* best = nullptr;

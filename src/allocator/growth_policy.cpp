@@ -15,8 +15,16 @@ Bytes with_guard(Bytes peak, std::uint32_t thousandths) { return peak + peak * t
 /// Idle memory of this part of the peak is more than the holes between blocks in use.
 constexpr std::uint64_t kPlenty = 8;
 
+/// The choices of the preset utilization where they are the thriftier ones.
 AllocatorOptions tightened(const AllocatorOptions& options) {
-  AllocatorOptions tight = *preset_options("utilization", options);
+  const AllocatorOptions thrifty = *preset_options("utilization");
+  AllocatorOptions tight = options;
+  tight.max_extent = std::min(options.max_extent, thrifty.max_extent);
+  tight.growth_divisor = std::max(options.growth_divisor, thrifty.growth_divisor);
+  tight.extent_share = std::max(options.extent_share, thrifty.extent_share);
+  tight.guard = std::min(options.guard, thrifty.guard);
+  tight.wide_guard = std::min(options.wide_guard, thrifty.wide_guard);
+  tight.map_price = std::min(options.map_price, thrifty.map_price);
   tight.borrow_limit = {};  // what holds large extents together is not wanted now
   return tight;
 }
@@ -27,6 +35,7 @@ GrowthPolicy::GrowthPolicy(const AllocatorOptions& options)
     : options_(options), tight_(tightened(options)) {}
 
 bool GrowthPolicy::within_guard(const GrowthState& state, Bytes more) const {
+  if (state.exhausted) return false;
   return state.held + more <= with_guard(state.peak, in_force(state).guard);
 }
 
@@ -38,7 +47,6 @@ bool GrowthPolicy::not_worth_it(const GrowthState& state, Bytes more, Bytes save
 }
 
 bool GrowthPolicy::borrows(const GrowthState& state, Bytes size, Bytes idle, Bytes page) const {
-  if (state.exhausted) return true;
   if (size >= in_force(state).borrow_limit || within_guard(state, page)) return false;
   return idle >= state.peak / kPlenty;
 }

@@ -81,6 +81,13 @@ class BURSAR_EXPORT DeviceHeap {
     FencePoint freed;
   };
   struct ZoneReport;
+  /// How far up it has come.
+  struct Ladder {
+    std::size_t step = 0;    ///< of the reclaim steps
+    bool exhausted = false;  ///< all before waiting were of no use
+    bool overtime = false;   ///< the deadline has passed: no waiting after this round
+    int attempts = 0;
+  };
   using Mutex = RankedMutex<LockRank::heap>;
   using VmmMutex = RankedMutex<LockRank::vmm>;
 
@@ -131,7 +138,7 @@ class BURSAR_EXPORT DeviceHeap {
   error refuse(OomReport& tried, DomainId domain, OomReport* report);
   result<void*> grow(HeapLock& lock, Arena& arena, const Request& request, Bytes extent,
                      Shortage& shortage);
-  result<void*> grow_plain(HeapLock& lock, Arena& arena, const Request& request);
+  result<void*> grow_plain(HeapLock& lock, Arena& arena, const Request& request, bool exhausted);
   Bytes range_size(const BlockMap& map);
   result<void> add_range(HeapLock& lock, BlockMap& map, Bytes least);
   void commit_step(const GrowthPlan& plan, const GrowthStep& step);
@@ -175,6 +182,7 @@ class BURSAR_EXPORT DeviceHeap {
   bool release_doomed(HeapLock& lock);
 
   // device_heap_reclaim.cpp: the ladder
+  bool go_on(HeapLock& lock, const Climb& climb, Ladder& ladder, OomReport& tried);
   bool take_step(HeapLock& lock, ReclaimStep step, const Climb& climb, Bytes& reclaimed);
   Bytes release_idle(HeapLock& lock, std::span<Arena* const> arenas, Bytes bytes,
                      VaRange avoid = {});
@@ -232,7 +240,8 @@ class BURSAR_EXPORT DeviceHeap {
   bool lost_ = false;
   Bytes known_end_ = Bytes::max();  ///< reserved + free of the device, when last asked
   Bytes asked_at_{};                ///< reserved then
-  Bytes requested_{};               ///< of all domains, for the common peak
+  std::uint32_t unasked_misses_ = 0;
+  Bytes requested_{};  ///< of all domains, for the common peak
   Bytes requested_peak_{};
   Bytes live_bytes_{};
   Bytes live_peak_{};

@@ -28,10 +28,11 @@ struct GrowthState {
 /// Immutable, so any thread may use it.
 class BURSAR_EXPORT GrowthPolicy {
  public:
-  /// Near the end of memory the choices of the preset `utilization` are in force.
+  /// Near the end of memory the choices of the preset `utilization` are in force where they are the
+  /// thriftier ones.
   explicit GrowthPolicy(const AllocatorOptions& options);
 
-  /// Holding `more` bytes is fine as it is.
+  /// Holding `more` bytes is fine as it is; never once growing has failed.
   bool within_guard(const GrowthState& state, Bytes more) const;
   /// Holding `more` bytes is fine if reusing memory instead takes `maps` mappings more and saves
   /// only `saved` bytes.

@@ -77,14 +77,26 @@ TEST_CASE("near the end of memory the policy is that of the preset utilization",
   CHECK(policy.extent_size(state, 4_MiB, kPage) == 1_GiB / tight.growth_divisor);
 }
 
-TEST_CASE("a request for which growing failed takes the smallest extents and borrows",
+TEST_CASE("a request for which growing failed takes the smallest extents, whatever is held",
           "[allocator][policy]") {
   const GrowthPolicy policy(policy_options());
   GrowthState state = holding(100_MiB);
-  CHECK_FALSE(policy.borrows(state, 4_KiB, 1_MiB, kPage));
+  CHECK(policy.within_guard(state, 1_MiB));
   state.exhausted = true;
+  CHECK_FALSE(policy.within_guard(state, 1_MiB));
   CHECK(policy.extent_size(state, 256_MiB, kPage) == kPage);
-  CHECK(policy.borrows(state, 4_KiB, 1_MiB, kPage));
+}
+
+TEST_CASE("near the end of memory nothing gets coarser than was asked", "[allocator][policy]") {
+  AllocatorOptions options = policy_options();
+  options.max_extent = kPage;
+  options.growth_divisor = options.extent_share = 100'000;
+  options.guard = 0;
+  const GrowthPolicy policy(options);
+  GrowthState state = holding(64_GiB, 64_GiB);
+  state.attainable = 65_GiB;
+  CHECK(policy.extent_size(state, 4_GiB, kPage) == kPage);
+  CHECK_FALSE(policy.within_guard(state, kPage));
 }
 
 TEST_CASE("small blocks borrow where much is idle and a page more would be beyond the guard",
