@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small blocks live in pages of their own, and what is idle there serves large ones, and the other
 // way round where the policy allows it. How the end of memory changes the policy.
+#include <functional>
+#include <memory>
 #include <vector>
+
+#include <bursar/allocator/device_heap.hpp>
 
 #include "unit/allocator/allocator_fixture.hpp"
 
@@ -96,6 +100,62 @@ TEST_CASE("before a small block is refused it takes idle memory of the large zon
   CHECK(small.size() >= 3 * 8 - 1);
   CHECK(f.stats().reserved == 64_MiB);
   CHECK(f.allocator.validate().ok());
+}
+
+TEST_CASE("a small block of any alignment is served before it is refused, at every level",
+          "[allocator][zones]") {
+  AllocatorOptions options;
+  options.growth_divisor = options.extent_share = 1;
+  options.wait_limit = {};
+  Shape shape;
+  shape.level = GENERATE(CapabilityLevel::full, CapabilityLevel::no_vmm);
+  AllocatorFixture f(shape, options, 64_MiB);
+  f.free(f.get(64_MiB));
+  f.get(3_MiB);  // holds the only extent, of which 61 MiB are idle
+  AllocateOptions aligned = f.on(f.a);
+  aligned.alignment = GENERATE(512_B, 4_KiB);
+  const result<void*> block = f.allocator.try_allocate((1_MiB).count, aligned);
+  REQUIRE(block.ok());
+  CHECK(to_address(*block).value % aligned.alignment.count == 0);
+  CHECK(f.stats().reserved == 64_MiB);
+}
+
+TEST_CASE("memory that others freed while a request climbed does not keep it from what is there",
+          "[allocator][zones]") {
+  /// At each create something is freed meanwhile, as by another thread.
+  class BusyDriver final : public SimDriver {
+   public:
+    using SimDriver::SimDriver;
+    DriverCode create(DeviceId device, Bytes size, ExtentProperties properties,
+                      ExtentHandle& out) noexcept override {
+      const DriverCode code = SimDriver::create(device, size, properties, out);
+      if (meanwhile) meanwhile();
+      return code;
+    }
+    std::function<void()> meanwhile;
+  };
+  SimOptions sim;
+  sim.capacity = 34_MiB;
+  BusyDriver driver(sim);
+  AllocatorOptions options;
+  options.growth_divisor = options.extent_share = 1;
+  options.wait_limit = {};
+  DomainTable domains(1);
+  DeviceHeap heap(driver, {}, options, domains);  // itself: a call within a call proves no state
+  const AllocateOptions on{.stream = StreamRef{driver.create_stream()}};
+  std::vector<void*> tiny;
+  for (int i = 0; i < 1000; ++i) tiny.push_back(*heap.allocate(512_B, on, nullptr));
+  for (int i = 0; i < 3; ++i) REQUIRE(heap.allocate(512_KiB, on, nullptr).ok());
+  REQUIRE(heap.deallocate(*heap.allocate(32_MiB, on, nullptr), nullptr)->ok());
+  REQUIRE(heap.allocate(3_MiB, on, nullptr).ok());
+  std::size_t next = 0;
+  driver.meanwhile = [&] {
+    if (next < tiny.size()) (void)heap.deallocate(tiny[next], nullptr);
+    next += 2;
+  };
+  CHECK(heap.allocate(1_MiB, on, nullptr).ok());
+  CHECK(next < 20);
+  driver.meanwhile = nullptr;
 }
 
 TEST_CASE("near a domain's limit extents are as small as the preset utilization makes them",
