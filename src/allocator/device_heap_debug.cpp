@@ -140,6 +140,7 @@ bool DeviceHeap::check_redzones(HeapLock& lock) {
   }
   lock.unlock();
   std::vector<bool> damaged;
+  damaged.reserve(reports.size());
   for (const ZoneReport& report : reports) damaged.push_back(inspect(report));
   lock.lock();
   for (std::size_t i = 0; i < due.size(); ++i) {
