@@ -80,6 +80,7 @@ result<void> set_field(std::string_view key, std::string_view value, AllocatorOp
   if (key == "fence_bytes") return set_size(value, options.fence_bytes);
   if (key == "address_factor") return set_number(value, options.address_factor);
   if (key == "alias_moves") return set_switch(value, options.alias_moves);
+  if (key == "thread_caches") return set_switch(value, options.thread_caches);
   if (key == "wait_limit") return set_milliseconds(value, options.wait_limit);
   if (key == "scrub") return set_scrub(value, options.scrub);
   if (key == "passthrough") return set_switch(value, options.passthrough);
@@ -87,8 +88,8 @@ result<void> set_field(std::string_view key, std::string_view value, AllocatorOp
   return bad(
       "BURSAR_CONF: unknown key; known are preset, max_extent, small_limit, borrow_limit, "
       "growth_divisor, extent_share, stitch_limit, max_views, guard, wide_guard, map_price, "
-      "fence_batch, fence_bytes, address_factor, alias_moves, wait_limit, scrub, passthrough, "
-      "redzones");
+      "fence_batch, fence_bytes, address_factor, alias_moves, thread_caches, wait_limit, scrub, "
+      "passthrough, redzones");
 }
 
 }  // namespace
@@ -101,6 +102,7 @@ result<AllocatorOptions> preset_options(std::string_view name, AllocatorOptions 
   base.guard = balanced.guard;
   base.wide_guard = balanced.wide_guard;
   base.map_price = balanced.map_price;
+  base.small_limit = balanced.small_limit;
   base.borrow_limit = balanced.borrow_limit;
   if (name == "balanced") return base;
   if (name == "time") {
@@ -115,6 +117,7 @@ result<AllocatorOptions> preset_options(std::string_view name, AllocatorOptions 
     base.extent_share = 16;
     base.guard = 8;
     base.map_price = 0;
+    base.small_limit = Bytes{4ull << 20};
     base.borrow_limit = base.small_limit;
     return base;
   }

@@ -79,21 +79,40 @@ CachingAllocator::~CachingAllocator() = default;
 
 Driver& CachingAllocator::driver() noexcept { return state_->driver(); }
 
-void* CachingAllocator::allocate(std::size_t bytes, const AllocateOptions& options) {
+/// From the calling thread's cache, or null.
+static inline void* try_thread_cache(const AllocatorState& state, std::size_t bytes,
+                                     const AllocateOptions& options) noexcept {
+  DeviceHeap* heap = state.heap(options.device);
+  if (heap == nullptr) return nullptr;
+  void* block = heap->try_thread_cache(Bytes{bytes}, options);
+  if (block != nullptr) state.prove();
+  return block;
+}
+
+// What misses the thread's cache is out of line: its frame would cost the hit as much as the hit.
+
+[[gnu::noinline]] static void* allocate_or_throw(const AllocatorState& state, std::size_t bytes,
+                                                 const AllocateOptions& options) {
   if (bytes == 0) return nullptr;
-  DeviceHeap* heap = state_->heap(options.device);
+  DeviceHeap* heap = state.heap(options.device);
   if (heap == nullptr) raise(invalid("there is no such device"));
   OomReport report;
   result<void*> block = heap->allocate(Bytes{bytes}, options, &report);
-  state_->prove();
+  state.prove();
   if (block) return *block;
   report.cause = block.failure();  // also where nothing had to be reported
   if (block.failure().retryable()) throw OutOfMemory(report);
   raise(block.failure());
 }
 
+void* CachingAllocator::allocate(std::size_t bytes, const AllocateOptions& options) {
+  if (void* block = try_thread_cache(*state_, bytes, options)) return block;
+  return allocate_or_throw(*state_, bytes, options);
+}
+
 result<void*> CachingAllocator::try_allocate(std::size_t bytes,
                                              const AllocateOptions& options) noexcept {
+  if (void* block = try_thread_cache(*state_, bytes, options)) return block;
   if (bytes == 0) return static_cast<void*>(nullptr);
   DeviceHeap* heap = state_->heap(options.device);
   if (heap == nullptr) return invalid("there is no such device");
@@ -103,6 +122,16 @@ result<void*> CachingAllocator::try_allocate(std::size_t bytes,
 }
 
 namespace {
+
+/// True when the calling thread's cache of some heap has taken the block.
+inline bool kept(const AllocatorState& state, const void* block, const StreamRef* stream) {
+  for (const auto& heap : state.heaps) {
+    if (!heap->try_keep(block, stream)) continue;
+    state.prove();
+    return true;
+  }
+  return false;
+}
 
 /// Asks each heap until one knows the pointer.
 template <class Ask>
@@ -120,19 +149,28 @@ result<void> ask_heaps(const AllocatorState& state, const void* pointer, Ask&& a
 }  // namespace
 
 result<void> CachingAllocator::try_deallocate(void* block) noexcept {
+  if (kept(*state_, block, nullptr)) return {};
   return ask_heaps(*state_, block, [&](DeviceHeap& h) { return h.deallocate(block, nullptr); });
 }
 
 result<void> CachingAllocator::try_deallocate(void* block, StreamRef stream) noexcept {
+  if (kept(*state_, block, &stream)) return {};
   return ask_heaps(*state_, block, [&](DeviceHeap& h) { return h.deallocate(block, &stream); });
 }
 
+[[gnu::noinline]] static void deallocate_or_throw(CachingAllocator& allocator, void* block,
+                                                  const StreamRef* stream) {
+  const result<void> done = stream == nullptr ? allocator.try_deallocate(block)
+                                              : allocator.try_deallocate(block, *stream);
+  if (!done) raise(done.failure());
+}
+
 void CachingAllocator::deallocate(void* block) {
-  if (result<void> done = try_deallocate(block); !done) raise(done.failure());
+  if (!kept(*state_, block, nullptr)) deallocate_or_throw(*this, block, nullptr);
 }
 
 void CachingAllocator::deallocate(void* block, StreamRef stream) {
-  if (result<void> done = try_deallocate(block, stream); !done) raise(done.failure());
+  if (!kept(*state_, block, &stream)) deallocate_or_throw(*this, block, &stream);
 }
 
 result<void> CachingAllocator::record_stream(void* block, StreamRef stream) noexcept {

@@ -41,9 +41,11 @@ DeviceHeap::DeviceHeap(Driver& driver, DeviceId device, const AllocatorOptions& 
       fences_(driver, device, streams_),
       policy_(options),
       planner_(options, page_, info_.capability == CapabilityLevel::full, streams_),
-      stitcher_(page_) {}
+      stitcher_(page_),
+      caches_(*this, options.thread_caches && !options.passthrough && !writes_) {}
 
 DeviceHeap::~DeviceHeap() {
+  caches_.close();
   check_last_redzones();
   VmmLock vmm(vmm_mutex_);
   std::size_t failed = 0;
@@ -115,6 +117,12 @@ result<void*> DeviceHeap::allocate(Bytes bytes, const AllocateOptions& options,
   }
   const result<StreamRef> stream = resolve(options.stream);
   if (!stream) return stream.failure();
+  if (caches_.on() && !options.stream.resolved()) {
+    AllocateOptions resolved = options;
+    resolved.stream = *stream;
+    if (void* block = try_thread_cache(bytes, resolved)) return block;
+  }
+  if (caches_.on() && caches_.mine() == nullptr) caches_.attach(mutex_);
 
   HeapLock lock(mutex_);
   if (lost_) {
@@ -125,12 +133,15 @@ result<void*> DeviceHeap::allocate(Bytes bytes, const AllocateOptions& options,
   request.stream = *stream;
   request.slot = slot_of(lock, stream->id);
   Arena& mine = arena(request.domain);
+  drain_own(lock);
   if (void* block = try_hit(lock, mine, request)) {
     ++mine.cache_hits;
     fence_if_due(lock, *stream, request.slot);
     return writes_ ? prepare(lock, block, request) : block;
   }
-  return allocate_slow(lock, request, report);
+  result<void*> block = allocate_slow(lock, request, report);
+  let_expected_in(lock);
+  return block;
 }
 
 Arena& DeviceHeap::arena(DomainId domain) {
@@ -161,6 +172,7 @@ void* DeviceHeap::enter_live(Arena& arena, Block* block, const Request& request)
   block->front = static_cast<std::uint32_t>(request.front.count);
   block->map->make_live(block, request.requested, request.slot);
   note_live(arena, block, request);
+  if (caches_.on()) offer_to_keep(block, request);
   return to_pointer(block->data());
 }
 
@@ -238,6 +250,13 @@ static error unknown_pointer(DeviceId device) {
 
 std::optional<result<void>> DeviceHeap::deallocate(const void* pointer,
                                                    const StreamRef* stream) noexcept {
+  if (stream != nullptr && !stream->resolved()) {  // once it is, this thread may keep the block
+    ThreadCache* cache = caches_.mine();
+    if (cache != nullptr && cache->remembers(pointer)) {
+      const result<StreamRef> resolved = resolve(*stream);
+      if (resolved && try_keep(pointer, &*resolved)) return result<void>();
+    }
+  }
   HeapLock lock(mutex_);
   if (live_.find(to_address(pointer)) == nullptr) return std::nullopt;
   StreamRef named;
@@ -253,15 +272,23 @@ std::optional<result<void>> DeviceHeap::deallocate(const void* pointer,
   }
   Block* block = live_.find(to_address(pointer));
   if (block == nullptr) return result<void>(unknown_pointer(device_));  // freed meanwhile: twice
+  if (cached(*block)) return result<void>(unknown_pointer(device_));
   const StreamSlot slot = stream == nullptr ? block->freed.slot : slot_of(lock, named.id);
-  free_block(lock, block, streams_.note_free(slot, block->size));
-  if (stream != nullptr) fence_if_due(lock, named, slot);
+  if (!keep(lock, block, slot)) free_block(lock, block, streams_.note_free(slot, block->size));
+  if (stream != nullptr) {
+    fence_if_due(lock, named, slot);
+  } else if (due(streams_.at(slot))) {
+    expected_.push_back(slot);
+  }
+  let_expected_in(lock);
   return result<void>();
 }
 
 void DeviceHeap::free_block(const HeapLock& lock, Block* block, FencePoint freed) {
   BURSAR_CHECK(1, lock.held());
   live_.erase(block->data());
+  if (block->keeper != nullptr) block->keeper->forget(block->data());
+  block->keeper = nullptr;
   arenas_[block->map->domain().value]->note_freed(block->requested);
   requested_ -= block->requested;
   live_bytes_ -= block->size;
@@ -274,7 +301,7 @@ void DeviceHeap::free_block(const HeapLock& lock, Block* block, FencePoint freed
       StreamState& state = streams_.at(use.slot);
       use = state.retired ? FencePoint{use.slot, state.open_batch - 1}
                           : FencePoint{use.slot, state.open_batch};
-      if (!state.retired) state.fence_wanted = true;
+      if (!state.retired) want_fence(use.slot);
     }
     std::erase_if(uses, [&](const FencePoint& use) { return streams_.passed(use); });
     if (!uses.empty()) {
@@ -299,7 +326,7 @@ void DeviceHeap::finish_free(Block* block, FencePoint freed) {
   if (block->state == BlockState::live) block->map->make_pending(block);
   block->recorded.reset();
   block->freed = freed;
-  if (!streams_.at(freed.slot).retired) streams_.at(freed.slot).fence_wanted = true;
+  want_fence(freed.slot);
   doomed_.push_back({block, freed});
 }
 
@@ -309,11 +336,13 @@ std::optional<result<void>> DeviceHeap::record_stream(const void* pointer,
   HeapLock lock(mutex_);
   Block* block = live_.find(to_address(pointer));
   if (block == nullptr) return std::nullopt;
+  if (cached(*block)) return result<void>(unknown_pointer(device_));
   if (!named) return result<void>(named.failure());
   fence_if_due(lock, *named, slot_of(lock, named->id));
   block = live_.find(to_address(pointer));
   if (block == nullptr) return result<void>(unknown_pointer(device_));
   const StreamSlot slot = slot_of(lock, named->id);  // again: it may have been swept meanwhile
+  if (block->keeper != nullptr) block->keeper->forget(block->data());
   if (!block->recorded) block->recorded = std::make_unique<std::vector<FencePoint>>();
   const bool known = std::any_of(block->recorded->begin(), block->recorded->end(),
                                  [&](const FencePoint& use) { return use.slot == slot; });
@@ -323,9 +352,7 @@ std::optional<result<void>> DeviceHeap::record_stream(const void* pointer,
 
 void DeviceHeap::fence_if_due(HeapLock& lock, StreamRef stream, StreamSlot slot) {
   const StreamState& state = streams_.at(slot);
-  const bool many = state.unfenced >= options_.fence_batch ||
-                    (streams_.count() > 1 && state.unfenced_bytes >= options_.fence_bytes);
-  if (!many && !state.fence_wanted) return;
+  if (!due(state)) return;
   // A fence that cannot be recorded now is due again at the stream's next call.
   (void)fences_.record(lock, stream, slot);
   // Other streams are asked at the next miss.
@@ -338,6 +365,7 @@ result<void> DeviceHeap::retire_stream(StreamRef stream) noexcept {
   HeapLock lock(mutex_);
   const StreamSlot slot = streams_.find(named->id);
   if (slot == kAnyStream || streams_.at(slot).retired) return {};
+  shut_caches(lock, slot);
   streams_.at(slot).fence_wanted = true;  // covers uses that are recorded but not freed yet
   if (result<void> fenced = fences_.record(lock, *named, slot, true); !fenced) return fenced;
   if (streams_.at(slot).fence_wanted) {
@@ -352,7 +380,7 @@ result<void> DeviceHeap::retire_stream(StreamRef stream) noexcept {
 std::optional<Bytes> DeviceHeap::usable_size(const void* pointer) const {
   HeapLock lock(mutex_);
   const Block* block = live_.find(to_address(pointer));
-  if (block == nullptr) return std::nullopt;
+  if (block == nullptr || cached(*block)) return std::nullopt;
   return usable(*block).size;
 }
 

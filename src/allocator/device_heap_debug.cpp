@@ -117,7 +117,7 @@ void DeviceHeap::keep_unchecked(Block* block, FencePoint freed) {
   if (block->state == BlockState::live) make_pending(block);
   block->recorded.reset();
   block->freed = freed;
-  if (!streams_.at(freed.slot).retired) streams_.at(freed.slot).fence_wanted = true;
+  want_fence(freed.slot);
   unchecked_.push_back({block, freed});
 }
 

@@ -67,7 +67,7 @@ result<void*> DeviceHeap::allocate_slow(HeapLock& lock, const Request& request, 
   bool missed = false;
   while (ladder.attempts++ < kMostAttempts) {
     refresh(lock, stream, request.slot);
-    if (void* block = try_hit(lock, mine, request)) {
+    if (void* block = try_hit_or_drain(lock, mine, request)) {
       if (!missed) ++mine.cache_hits;
       return prepare(lock, block, request);
     }
@@ -203,7 +203,7 @@ void DeviceHeap::commit_step(const GrowthPlan& plan, const GrowthStep& step) {
   if (step.outcome == Outcome::done) ++plan.arena->extents_moved;
   if (step.alias) {
     old_mappings_.push_back({step.extent, source, step.freed});
-    if (!streams_.passed(step.freed)) streams_.at(step.freed.slot).fence_wanted = true;
+    if (!streams_.passed(step.freed)) want_fence(step.freed.slot);
     return;
   }
   source->range->set_extent(source->where(), nullptr);

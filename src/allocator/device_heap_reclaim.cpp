@@ -30,7 +30,9 @@ bool DeviceHeap::take_step(HeapLock& lock, ReclaimStep step, const Climb& climb,
       if (!climb.budget_only) got = trim_driver_pools(lock);
       break;
     case ReclaimStep::other_domains:
-      if (!climb.budget_only) got = release_idle(lock, other_arenas(mine), climb.shortage.bytes);
+      if (climb.budget_only) break;
+      drain_caches(lock, std::nullopt);
+      got = release_idle(lock, other_arenas(mine), climb.shortage.bytes);
       break;
     case ReclaimStep::wait: return wait_for_work(lock, climb);
   }
@@ -192,6 +194,7 @@ bool DeviceHeap::wait_for_work(HeapLock& lock, const Climb& climb) {
   if (retry_stuck(lock)) return true;
   refresh(lock, climb.stream, climb.request.slot);
   for (;;) {
+    drain_caches(lock, climb.request.domain);
     if (gains_ != climb.seen) return true;
     if (!fences_.outstanding(lock) || !work_would_help(climb)) return false;
     lock.unlock();
@@ -209,6 +212,7 @@ Bytes DeviceHeap::trim(Bytes target, std::span<const StreamRef> streams) noexcep
     if (const result<StreamRef> resolved = resolve(stream)) named.push_back(*resolved);
   }
   HeapLock lock(mutex_);
+  drain_caches(lock, std::nullopt);  // first, so that the fences cover it
   for (const StreamRef& stream : named) {
     (void)fences_.record(lock, stream, slot_of(lock, stream.id));
   }
@@ -227,6 +231,7 @@ void DeviceHeap::close_domain(DomainId domain) noexcept {
   HeapLock lock(mutex_);
   if (domain.value >= arenas_.size() || !arenas_[domain.value]) return;
   closed_.push_back(domain);
+  shut_caches(lock, domain);
   refresh(lock);
 }
 

@@ -12,7 +12,9 @@ inline namespace v0 {
 AllocatorStats DeviceHeap::stats(std::optional<DomainId> domain) const {
   const VmmLock vmm(vmm_mutex_);
   const HeapLock lock(mutex_);
-  return stats_locked(vmm, lock, domain);
+  AllocatorStats stats = stats_locked(vmm, lock, domain);
+  add_cached(lock, domain, stats);
+  return stats;
 }
 
 AllocatorStats DeviceHeap::stats_locked(const VmmLock& vmm, const HeapLock& lock,
@@ -38,6 +40,7 @@ AllocatorStats DeviceHeap::stats_locked(const VmmLock& vmm, const HeapLock& lock
     s.allocations += arena->allocations;
     s.deallocations += arena->deallocations;
     s.cache_hits += arena->cache_hits;
+    s.thread_hits += arena->thread_hits;
     s.extents_moved += arena->extents_moved;
     s.out_of_memory += arena->out_of_memory;
     s.damaged_blocks += arena->damaged_blocks;
@@ -78,7 +81,7 @@ bool DeviceHeap::owns(const void* pointer) const {
     for (const BlockMap* map : {&arena->small, &arena->large}) {
       const Block* block = map->find(address);
       if (block == nullptr) continue;
-      return block->state == BlockState::live && block->owner == nullptr &&
+      return block->state == BlockState::live && block->owner == nullptr && !cached(*block) &&
              usable(*block).contains(address);
     }
     if (const Block* there = arena->view_addresses.find(address)) {
@@ -118,9 +121,10 @@ Snapshot DeviceHeap::snapshot() const {
       for (const auto& range : map->ranges()) snapshot.ranges.push_back(range->where());
       map->for_each([&](const Block& block) {
         const bool used = block.freed.slot != kAnyStream;
+        const bool idle = cached(block);
         snapshot.blocks.push_back({.range = block.where(),
-                                   .requested = requested_in(block),
-                                   .state = block.state,
+                                   .requested = idle ? Bytes{} : requested_in(block),
+                                   .state = idle ? BlockState::idle : block.state,
                                    .stream = used ? streams_.at(block.freed.slot).id : kNoStream,
                                    .domain = arena->domain});
       });
@@ -153,6 +157,7 @@ result<void> DeviceHeap::validate() const {
   }
   if (result<void> good = validate_backing(vmm, lock); !good) return good;
   if (result<void> good = validate_views(vmm, lock); !good) return good;
+  if (result<void> good = validate_caches(lock); !good) return good;
   return validate_sums(vmm, lock);
 }
 

@@ -103,7 +103,7 @@ void DeviceHeap::settle_views(Extent* extent, const std::vector<std::pair<Block*
       address->map->make_vacant(address);
     } else {
       old_mappings_.push_back({extent, address, freed});
-      if (!streams_.passed(freed)) streams_.at(freed.slot).fence_wanted = true;
+      if (!streams_.passed(freed)) want_fence(freed.slot);
     }
   }
 }

@@ -10,6 +10,7 @@
 #include <iterator>
 
 #include "fuzz/world.hpp"
+#include "mutants/cache_scenarios.hpp"
 
 using namespace bursar::test;
 
@@ -18,12 +19,16 @@ namespace {
 constexpr std::uint32_t kSeeds = 150;
 constexpr std::size_t kSteps = 600;
 
+[[noreturn]] void object_to(const std::string& text) {
+  std::printf("%s\n", text.c_str());
+  std::fflush(stdout);
+  std::_Exit(1);  // whatever the library would still do at exit, it is broken
+}
+
 void examine(const std::string& name, std::span<const std::uint8_t> bytes) {
   const std::optional<Finding> finding = run_program(bytes);
   if (!finding) return;
-  std::printf("%s: %s, %s\n", to_string(finding->by), name.c_str(), finding->text.c_str());
-  std::fflush(stdout);
-  std::_Exit(1);  // whatever the library would still do at exit, it is broken
+  object_to(to_string(finding->by) + (": " + name + ", " + finding->text));
 }
 
 void examine_file(const std::filesystem::path& path) {
@@ -72,9 +77,7 @@ void examine_views_behind_work() {
   (void)allocator.allocate(1000, small);
   get(64);  // a miss: whatever may go now goes
   if (driver->violations().empty()) return;
-  std::printf("detector: views behind work, %s\n", driver->violations().front().text.c_str());
-  std::fflush(stdout);
-  std::_Exit(1);
+  object_to("detector: views behind work, " + driver->violations().front().text);
 }
 
 /// A domain takes over what another has left, while clearing fails, or while the extent is still
@@ -116,9 +119,7 @@ void examine_clearing(bool still_mapped) {
     if (!block) continue;
     const auto* bytes = static_cast<const unsigned char*>(*block);
     if (std::count(bytes, bytes + (4 << 20), 0) == 4 << 20) return;
-    std::printf("harness: a domain reads what another has written\n");
-    std::fflush(stdout);
-    std::_Exit(1);
+    object_to("harness: a domain reads what another has written");
   }
 }
 
@@ -134,6 +135,9 @@ int main(int argc, char** argv) {
     kept.push_back(entry.path());
   }
   std::sort(kept.begin(), kept.end());
+  if (const std::string objection = examine_thread_caches(); !objection.empty()) {
+    object_to(objection);
+  }
   examine_views_behind_work();
   examine_clearing(false);
   examine_clearing(true);

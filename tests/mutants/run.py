@@ -25,7 +25,8 @@ ROOT = HERE.parent.parent
 LIBRARY = ("src/core", "src/driver/sim", "src/physical", "src/address", "src/block",
            "src/allocator")
 ENGINE = ("tests/fuzz/operation.cpp", "tests/fuzz/world.cpp", "tests/fuzz/world_checks.cpp",
-          "tests/fuzz/world_steps.cpp", "tests/mutants/killer.cpp")
+          "tests/fuzz/world_steps.cpp", "tests/mutants/cache_scenarios.cpp",
+          "tests/mutants/killer.cpp")
 FLAGS = ("-std=c++20", "-O1", "-w", "-DBURSAR_CHECK_LEVEL=0", "-pthread")
 BY_ORACLE = ("detector", "validate", "harness")
 TIME_LIMIT = 40
@@ -47,7 +48,8 @@ class Workshop:
         for part in ("include", "src", "tests/fuzz"):
             shutil.copytree(ROOT / part, self.base / part)
         (self.base / "tests/mutants").mkdir()
-        shutil.copy(HERE / "killer.cpp", self.base / "tests/mutants")
+        for own in [*HERE.glob("*.cpp"), *HERE.glob("*.hpp")]:
+            shutil.copy(own, self.base / "tests/mutants")
         self.sources = [path.relative_to(self.base).as_posix() for part in LIBRARY
                         for path in sorted((self.base / part).glob("*.cpp"))]
         self.sources += ENGINE

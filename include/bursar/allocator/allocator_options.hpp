@@ -34,7 +34,7 @@ struct AllocatorOptions {
   std::uint32_t max_views = 8192;
   /// While no more than this many thousandths over the peak of live bytes are held, growing is
   /// preferred to anything that needs more mappings.
-  std::uint32_t guard = 9;
+  std::uint32_t guard = 10;
   /// The same, where stitching would save too little for its mappings.
   std::uint32_t wide_guard = 13;
   /// What one more mapping must save, in hundred-thousandths of the peak of live bytes.
@@ -51,6 +51,11 @@ struct AllocatorOptions {
   /// bytes: what is not fenced yet cannot serve other streams.
   std::uint32_t fence_batch = 64;
   Bytes fence_bytes{Bytes{48ull << 20}};
+  /// Each thread keeps what it frees, up to 1 MiB a block and 2 MiB in all, for its own next
+  /// requests of that very size, stream and domain, and needs no lock for them. Others take it from
+  /// there before anything is created. Does nothing with `passthrough`, `redzones` or scrub
+  /// `always`.
+  bool thread_caches = true;
   /// How long an allocation may wait for GPU work whose memory would serve it, before it fails.
   Duration wait_limit = milliseconds(2000);
   /// Devices that get access to all of this allocator's memory besides the one it lies on. The

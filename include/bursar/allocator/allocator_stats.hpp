@@ -18,12 +18,14 @@ struct AllocatorStats {
   Bytes idle{};       ///< free, reusable now by the stream that freed it or by any
   /// Freed, but a recorded stream may still use it, or its redzones are not compared yet.
   Bytes pending{};
-  Bytes spare{};       ///< of extents held that no range uses
-  Bytes slack{};       ///< of used extents, but no block can use it now
-  Bytes quarantine{};  ///< of extents whose undo failed: paid for, never reused
-  Bytes reserved{};    ///< of all extents held
+  Bytes spare{};          ///< of extents held that no range uses
+  Bytes slack{};          ///< of used extents, but no block can use it now
+  Bytes thread_cached{};  ///< of idle: in thread caches, until others need it
+  Bytes quarantine{};     ///< of extents whose undo failed: paid for, never reused
+  Bytes reserved{};       ///< of all extents held
 
-  Bytes requested_peak{};  ///< since the start or reset_peaks()
+  /// Since the start or reset_peaks(). What a thread has cached counts as live in the peaks.
+  Bytes requested_peak{};
   Bytes live_peak{};
   Bytes reserved_peak{};  ///< of the whole allocator; not kept for a single domain
 
@@ -31,6 +33,7 @@ struct AllocatorStats {
   std::uint64_t allocations = 0;  ///< successful, in all
   std::uint64_t deallocations = 0;
   std::uint64_t cache_hits = 0;      ///< allocations that made no driver call for memory
+  std::uint64_t thread_hits = 0;     ///< of those, served by the calling thread's own cache
   std::uint64_t extents_moved = 0;   ///< idle extents mapped elsewhere instead of creating one
   std::uint64_t out_of_memory = 0;   ///< allocations refused for lack of memory or budget
   std::uint64_t damaged_blocks = 0;  ///< whose redzones were found overwritten

@@ -29,6 +29,7 @@ struct Arena : Zones {
   std::uint64_t allocations = 0;
   std::uint64_t deallocations = 0;
   std::uint64_t cache_hits = 0;
+  std::uint64_t thread_hits = 0;
   std::uint64_t extents_moved = 0;
   std::uint64_t out_of_memory = 0;
   std::uint64_t damaged_blocks = 0;

@@ -26,11 +26,13 @@
 #include <bursar/allocator/out_of_memory.hpp>
 #include <bursar/allocator/snapshot.hpp>
 #include <bursar/allocator/stitch_planner.hpp>
+#include <bursar/block/block_size.hpp>
 #include <bursar/block/block_store.hpp>
 #include <bursar/block/fences.hpp>
 #include <bursar/block/live_table.hpp>
 #include <bursar/block/redzones.hpp>
 #include <bursar/block/stream_table.hpp>
+#include <bursar/block/thread_caches.hpp>
 #include <bursar/physical/extent_pool.hpp>
 
 namespace bursar {
@@ -39,7 +41,7 @@ inline namespace v0 {
 /// Thread-safe. The functions are those of CachingAllocator, for one device. Host memory running
 /// out inside one that is noexcept ends the program: half a plan cannot be taken back without
 /// memory.
-class BURSAR_EXPORT DeviceHeap {
+class BURSAR_EXPORT DeviceHeap : private ThreadCacheHome {
  public:
   DeviceHeap(Driver& driver, DeviceId device, const AllocatorOptions& options,
              DomainTable& domains);
@@ -47,6 +49,10 @@ class BURSAR_EXPORT DeviceHeap {
   DeviceHeap(const DeviceHeap&) = delete;
   DeviceHeap& operator=(const DeviceHeap&) = delete;
 
+  /// What the calling thread's cache has for the request, or null. Takes no lock.
+  void* try_thread_cache(Bytes bytes, const AllocateOptions& options) noexcept;
+  /// Frees the block into the calling thread's cache; false: deallocate() has to. Takes no lock.
+  bool try_keep(const void* pointer, const StreamRef* stream) noexcept;
   /// `report` (may be null) is filled in when memory or budget has run out.
   result<void*> allocate(Bytes bytes, const AllocateOptions& options, OomReport* report) noexcept;
   /// Nothing where the pointer is no live block of this heap; `stream`: ordered on it, not home.
@@ -118,6 +124,30 @@ class BURSAR_EXPORT DeviceHeap {
   void finish_free(Block* block, FencePoint freed);
   void fence_if_due(HeapLock& lock, StreamRef stream, StreamSlot slot);
   void sweep_streams(const HeapLock& lock);
+
+  // device_heap_caches.cpp: what threads keep
+  CacheKey key_of(const Block& block) const;
+  bool cached(const Block& block) const;
+  void offer_to_keep(Block* block, const Request& request);
+  bool keep(const HeapLock& lock, Block* block, StreamSlot freed_on);
+  void count_hits(ThreadCache::Bin& bin);
+  Bytes free_cached(const HeapLock& lock, ThreadCache::Bin& bin);
+  void give_up(const HeapLock& lock, ThreadCache& cache, ThreadCache::Bin& bin);
+  Bytes drain_caches(const HeapLock& lock, std::optional<DomainId> domain);
+  void drain_own(const HeapLock& lock);
+  void* try_hit_or_drain(const HeapLock& lock, Arena& arena, const Request& request);
+  template <class Predicate>
+  void shut_caches_if(const HeapLock& lock, Predicate&& which);
+  void shut_caches(const HeapLock& lock);
+  void shut_caches(const HeapLock& lock, DomainId domain);
+  void shut_caches(const HeapLock& lock, StreamSlot slot);
+  void want_fence(StreamSlot slot);
+  bool due(const StreamState& state) const;
+  void let_expected_in(const HeapLock& lock);
+  void thread_ends(ThreadCache& cache) noexcept override;
+  void add_cached(const HeapLock& lock, std::optional<DomainId> domain,
+                  AllocatorStats& stats) const;
+  result<void> validate_caches(const HeapLock& lock) const;
 
   // device_heap_debug.cpp: what helps to find errors, and clearing
   bool lay_out(Request& request) const;
@@ -238,8 +268,10 @@ class BURSAR_EXPORT DeviceHeap {
   std::size_t sweep_at_ = 64;
   std::uint64_t gains_ = 0;  ///< how often memory has become free for others
   bool lost_ = false;
-  Bytes known_end_ = Bytes::max();  ///< reserved + free of the device, when last asked
-  Bytes asked_at_{};                ///< reserved then
+  bool shut_for_good_ = false;        ///< and the thread caches know
+  std::vector<StreamSlot> expected_;  ///< whose next call must come here
+  Bytes known_end_ = Bytes::max();    ///< reserved + free of the device, when last asked
+  Bytes asked_at_{};                  ///< reserved then
   std::uint32_t unasked_misses_ = 0;
   Bytes requested_{};  ///< of all domains, for the common peak
   Bytes requested_peak_{};
@@ -249,7 +281,27 @@ class BURSAR_EXPORT DeviceHeap {
   GrowthPolicy policy_;
   GrowthPlanner planner_;
   StitchPlanner stitcher_;
+  mutable ThreadCaches caches_;
 };
+
+inline void* DeviceHeap::try_thread_cache(Bytes bytes, const AllocateOptions& options) noexcept {
+  // A key names its stream and is not large: that need not be asked.
+  if (options.alignment > kBlockGranule || options.flags != BlockFlags::none) return nullptr;
+  ThreadCache* cache = caches_.mine();
+  if (cache == nullptr || !cache->enter()) return nullptr;
+  void* block = cache->take({bytes, options.stream.id, options.domain});
+  cache->leave();
+  return block;
+}
+
+inline bool DeviceHeap::try_keep(const void* pointer, const StreamRef* stream) noexcept {
+  if (pointer == nullptr || (stream != nullptr && !stream->resolved())) return false;
+  ThreadCache* cache = caches_.mine();
+  if (cache == nullptr || !cache->enter()) return false;
+  const bool kept = cache->put(pointer, stream == nullptr ? kNoStream : stream->id);
+  cache->leave();
+  return kept;
+}
 
 }  // namespace v0
 }  // namespace bursar

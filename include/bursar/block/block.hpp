@@ -19,6 +19,7 @@ inline namespace v0 {
 
 class AddressRange;
 class BlockMap;
+class ThreadCache;
 struct Block;
 struct Extent;
 struct View;
@@ -55,6 +56,7 @@ struct Block {
   // While live or pending: what was asked, and streams whose work uses it too.
   Bytes requested{};
   std::unique_ptr<std::vector<FencePoint>> recorded;
+  ThreadCache* keeper = nullptr;  ///< whose owner may keep it when it frees it, or has
 
   // A block in a view leases home intervals, its parts, each of which names it as its owner.
   std::unique_ptr<ViewLease> lease;

@@ -36,6 +36,7 @@ struct StreamState {
   std::uint32_t pins = 0;          ///< threads that use the slot while they hold no lock
   bool fence_wanted = false;       ///< somebody waits for the open batch: fence at the next call
   bool retired = false;            ///< the caller is about to destroy it
+  bool kept = false;               ///< thread caches may serve its calls
   std::deque<Fence> fences;        ///< recorded and not seen done, in order of batch
   std::vector<Block*> waiting;     ///< pending blocks that this stream's work still uses
 };

@@ -229,6 +229,7 @@ TEST_CASE("streams made and retired for ever do not grow the records", "[allocat
 TEST_CASE("many small frees are fenced in batches", "[allocator][stream]") {
   AllocatorOptions options = moving();
   options.fence_batch = 16;
+  options.thread_caches = false;  // else they would never reach the heap
   AllocatorFixture f(Shape{}, options);
   for (int i = 0; i < 160; ++i) f.free(f.get(512_B));
   CHECK(f.calls(DriverCall::event_record) >= 9);
